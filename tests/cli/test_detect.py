@@ -179,13 +179,13 @@ def test_a_table_by_signal_comes_first(tmp_path):
     table, _, rest = result.stdout.partition("what was seen")
     assert "2 of 3 signals with incidents" in table
     rows = {line.split("  ")[0].strip(): line for line in table.splitlines()}
-    assert rows["over"].rstrip().endswith("no")
+    assert rows["over"].rstrip().endswith("over")
     assert "2026-01-03 10:20" in rows["over"]
-    assert rows["going on"].rstrip().endswith("yes")
+    assert rows["going on"].rstrip().endswith("still open")
     assert "calm" not in rows
     assert "over" in rest
     text = page.read_text()
-    assert text.index("still open") < text.index("what was seen")
+    assert text.index("worst since") < text.index("what was seen")
 
 
 @pytest.mark.parametrize(

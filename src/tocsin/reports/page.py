@@ -73,7 +73,8 @@ def detection_page(results: Sequence["Result"], drawn: Sequence["Result"], text:
         dated=bool(shown) and shown[0].columns["time"].dtype.kind == "M",
         title=escape(text.title),
         lead=escape(_lead(results)),
-        incidents=_signals(results) + _incidents(results, [chart.signal for chart in shown], charts),
+        signals=_signals(results),
+        incidents=_incidents(results, [chart.signal for chart in shown], charts),
         left_out=f'<p class="note">The {left:,} signals with milder incidents or none are not drawn.</p>'
         if left
         else "",
@@ -132,10 +133,13 @@ def _paragraphs(lines: Sequence[str]) -> str:
 
 
 def _signals(results: Sequence["Result"]) -> str:
-    """The table of signals, if there are several and some have incidents."""
+    """The part with the table of signals, if there are several and some have incidents."""
     headings, rows = signal_rows(results, top=MOST_ROWS)
     body = [f"<tr>{''.join(map(html_cell, headings, map(escape, row)))}</tr>" for row in rows]
-    return html_table(headings, body) if len(results) > 1 and rows else ""
+    if len(results) < 2 or not rows:
+        return ""
+    table = html_table(headings, body)
+    return f'<section aria-labelledby="signals"><h2 id="signals">By signal</h2>{table}</section>'
 
 
 def _incidents(results: Sequence["Result"], drawn: Sequence[str], charts: Sequence[Mapping[str, Any]]) -> str:

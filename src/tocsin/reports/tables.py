@@ -139,10 +139,10 @@ def signal_rows(results: Sequence["Result"], *, top: int) -> tuple[list[str], li
     for result in sorted(results, key=lambda one: -worst_severity(one.incident_list))[:top]:
         if result.incident_list:
             worst = max(result.incident_list, key=lambda one: one.severity)
-            state = "yes" if any(one.open for one in result.incident_list) else "no"
+            state = "still open" if any(one.open for one in result.incident_list) else "over"
             found = str(len(result.incident_list))
             rows.append([result.signal, found, f"{worst.severity:.1f}", time_text(worst.start), state])
-    return ["signal", "incidents", "worst", "worst since", "still open"], rows
+    return ["signal", "incidents", "worst", "worst since", "state"], rows
 
 
 def incident_rows(
