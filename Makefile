@@ -12,9 +12,9 @@ LOWEST := .venv-lowest
 SPARK_INSTALLED := $(SPARK)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check
 # The library, the monitor and the bench, and what their tests need.
-EVERYTHING := --editable ".[dev]" --editable "./monitor[opcua,postgres,protobuf]" --editable ./bench
+EVERYTHING := --editable ".[dev]" --editable "./monitor[mcp,opcua,postgres,protobuf]" --editable ./bench
 PROJECTS := pyproject.toml monitor/pyproject.toml bench/pyproject.toml
-COMPILE := uv pip compile --quiet --extra dev --extra opcua --extra postgres --extra protobuf --no-emit-package tocsin $(PROJECTS)
+COMPILE := uv pip compile --quiet --extra dev --extra mcp --extra opcua --extra postgres --extra protobuf --no-emit-package tocsin $(PROJECTS)
 
 .PHONY: help venv demo serve warm check test test-full test-pretrained test-spark test-lowest coverage lock lint lint-page docs release-check benchmark clean
 

@@ -35,6 +35,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from tocsin.detection import Fleet
+from tocsin.evaluation.detectability import AFTER
 from tocsin_bench.faults import (
     BASES,
     DRIFT,
@@ -52,7 +53,6 @@ from tocsin_bench.metrics import in_operation
 from tocsin_bench.portfolio import GAP, Portfolio
 
 ALARM_RATE = 0.001
-AFTER = 15
 # Clean cycles before each fault, at least: profiles are learned from five.
 CYCLES = 6
 # Clean signals to learn the charts' thresholds from, and as many others to choose the common level with.

@@ -159,6 +159,55 @@ def test_features_or_separate_signals(tmp_path):
     assert "of 2 signals" in apart.stdout
 
 
+def wide_file(path):
+    """Three signals: one with a fault that is over, one with a fault at the end, one with none."""
+    columns = [noisy_values(900, 1, 700), noisy_values(900, 2, None), noisy_values(900, 3, None)]
+    columns[1][890:] += 12
+    times = np.datetime64("2026-01-01T00:00") + np.arange(900) * np.timedelta64(5, "m")
+    rows = (f"{time},{a},{b},{c}" for time, a, b, c in zip(times, *columns, strict=True))
+    path.write_text("\n".join(["time,over,going on,calm", *rows]) + "\n")
+    return path
+
+
+WIDE = ["--separate", "--preset", "light", "--alarm-rate", "0.002"]
+
+
+def test_a_table_by_signal_comes_first(tmp_path):
+    page = tmp_path / "page.html"
+    result = invoke("detect", wide_file(tmp_path / "wide.csv"), *WIDE, "--report", page)
+    assert result.exit_code == 0, result.output
+    table, _, rest = result.stdout.partition("what was seen")
+    assert "2 of 3 signals with incidents" in table
+    rows = {line.split("  ")[0].strip(): line for line in table.splitlines()}
+    assert rows["over"].rstrip().endswith("over")
+    assert "2026-01-03 10:20" in rows["over"]
+    assert rows["going on"].rstrip().endswith("still open")
+    assert "calm" not in rows
+    assert "over" in rest
+    text = page.read_text()
+    assert text.index("worst since") < text.index("what was seen")
+
+
+@pytest.mark.parametrize(
+    ("limits", "signals"),
+    [(["--to", "2026-01-03T12:00"], {"over"}), (["--from", "2026-01-04"], {"going on"}),
+     (["--from", "2026-01-03T20:00", "--to", "2026-01-04 01:00"], set()), ([], {"over", "going on"})],
+)  # fmt: skip
+def test_what_is_reported_is_limited_by_time(limits, signals, tmp_path):
+    found = tmp_path / "found.jsonl"
+    result = invoke("detect", wide_file(tmp_path / "wide.csv"), *WIDE, *limits, "--incidents", found, "--exit-code")
+    assert result.exit_code == (4 if signals else 0), result.output
+    assert {json.loads(line)["signal"] for line in found.read_text().splitlines()} == signals
+
+
+def test_limits_of_another_kind_are_refused(tmp_path):
+    path = wide_file(tmp_path / "wide.csv")
+    assert "a time must be" in words(invoke("detect", path, "--from", "yesterday"))
+    result = invoke("detect", path, *WIDE, "--to", "17.5")
+    assert result.exit_code == 2
+    assert "17.5 is not a date" in words(result)
+
+
 def test_scores_from_outside(tmp_path):
     path = tmp_path / "scores.csv"
     scores = np.random.default_rng(0).gamma(2.0, size=900)

@@ -53,7 +53,7 @@ def opened(browser, report):
 
 def test_it_tells_what_was_found_understood_and_promised(opened):
     page = opened()
-    for heading in ("Incidents", "Pictures", "What was understood", "What is promised"):
+    for heading in ("By signal", "Incidents", "Pictures", "What was understood", "What is promised"):
         assert page.get_by_role("heading", name=heading).is_visible()
     text = page.inner_text("main")
     assert "above the forecast" in text
@@ -67,7 +67,7 @@ def test_it_tells_what_was_found_understood_and_promised(opened):
 def test_an_incident_is_shown_at_a_click_and_the_whole_signal_at_another(opened):
     page = opened()
     page.locator("tbody tr button").first.click()
-    row = page.locator("tbody tr").first
+    row = page.locator("tbody tr[data-chart]").first
     figure = page.locator(f"#signal-{row.get_attribute('data-chart')}")
     page.wait_for_function(
         "([id, from]) => Number(document.getElementById(id).dataset.from) === Number(from)",

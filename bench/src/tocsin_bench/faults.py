@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
+from tocsin.evaluation import faults
 from tocsin.evaluation.machine import ar_noise
 from tocsin.evaluation.simulation import Floats
 
@@ -172,26 +173,25 @@ class FaultKind:
 
 def _shifted(size: float) -> Callable[[FaultySignals, slice, Floats], Floats]:
     def inject(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
-        return signals.values[place] + size * signals.sd * sign
+        return faults.shifted(signals.values[place], size * signals.sd * sign)
 
     return inject
 
 
 def _drifting(size: float) -> Callable[[FaultySignals, slice, Floats], Floats]:
     def inject(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
-        ramp = np.linspace(0, size, place.stop - place.start)[:, np.newaxis]
-        return signals.values[place] + ramp * signals.sd * sign
+        return faults.drifting(signals.values[place], size * signals.sd * sign)
 
     return inject
 
 
 def _stuck(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
-    return np.broadcast_to(signals.values[place.start - 1], (place.stop - place.start, sign.size))
+    return faults.stuck(signals.values[place], signals.values[place.start - 1])
 
 
 def _noise_times(factor: float) -> Callable[[FaultySignals, slice, Floats], Floats]:
     def inject(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
-        return signals.season()[place] + factor * signals.noise[place]
+        return faults.noisier(signals.season()[place], signals.noise[place], factor)
 
     return inject
 

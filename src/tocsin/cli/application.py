@@ -42,6 +42,11 @@ _BUILT_IN = {
         FILES,
         "Find incidents in files: a table on screen, all verdicts to a file, a picture, a page.",
     ),
+    "detectable": ListedCommand(
+        "tocsin.cli.detectable",
+        FILES,
+        "Show which faults would be found in the signals of files, how soon, and which would not.",
+    ),
     "watch": ListedCommand(
         "tocsin.cli.watch",
         FILES,

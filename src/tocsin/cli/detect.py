@@ -31,6 +31,7 @@ from tocsin.data import (
     check_writable,
     merge_problems,
     open_writer,
+    parse_time,
     read_signals,
 )
 from tocsin.detection import Result, detect_signals
@@ -40,7 +41,14 @@ from tocsin.detection.incidents.incident import incident_columns
 from tocsin.detection.settings.detector_settings import check_alone
 from tocsin.reports.page import ReportText, detection_page
 from tocsin.reports.picture import draw_detection
-from tocsin.reports.tables import audit_summary, budget_summary, incident_table, intervals_of, worst_severity
+from tocsin.reports.tables import (
+    audit_summary,
+    budget_summary,
+    incident_table,
+    intervals_of,
+    signal_table,
+    worst_severity,
+)
 
 # If more rows than this are lost, the file was probably misread.
 MOST_LOST = 0.05
@@ -48,6 +56,9 @@ MOST_LOST = 0.05
 WORTH_A_PROCESS = 200_000
 # This many signals are kept for the charts: those with the most severe incidents.
 MOST_KEPT = 50
+
+
+Within = tuple[np.datetime64 | float | None, np.datetime64 | float | None]
 
 
 def label_of(file: str) -> str:
@@ -152,8 +163,11 @@ class DetectRun:
                 self.drawn.pop()
         self.results.append(result.without_verdicts())
 
-    def report(self, top: int, targets: Mapping[str, Path | None]) -> None:
-        """Write the requested files, and print the summary; `targets` maps contents to files."""
+    def report(self, top: int, targets: Mapping[str, Path | None], within: Within) -> None:
+        """Write the requested files, and print the summary; `targets` maps contents to files.
+
+        Incidents are told that lie at least partly between the two times of `within`.
+        """
         screen = console()
         proposed = sum(len(result.incident_list) for result in self.results)
         if self.shared is not None:
@@ -163,6 +177,8 @@ class DetectRun:
                 replace(result, incident_list=[one for one in result.incident_list if id(one) in selected])
                 for result in self.drawn
             ]
+        if any(one is not None for one in within):
+            self.results, self.drawn = ([_limited(one, within) for one in of] for of in (self.results, self.drawn))
         found = [incident for result in self.results for incident in result.incident_list]
         if (path := targets["incidents"]) is not None:
             with open_writer(path) as writer:
@@ -174,6 +190,8 @@ class DetectRun:
             say(f"note: {result.warning}")
         if len(short) > 3:
             say(f"note: {len(short) - 3} more signals are too short as well")
+        if found and len(self.results) > 1:
+            screen.print(signal_table(self.results, top=top))
         if found:
             intervals = intervals_of(self.results)
             screen.print(incident_table(found, top=top, many=len(self.results) > 1, intervals=intervals))
@@ -259,6 +277,12 @@ def detect(
             help="Limit incidents over all signals: the rarest 5/week, or a share (0.1) of false ones.",
         ),
     ] = None,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Report no incidents that ended before this time.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Report no incidents that started after this time.")
+    ] = None,
     top: Annotated[
         int, typer.Option("--top", parser=whole_number(1), metavar="INTEGER", help="How many incidents to print.")
     ] = 20,
@@ -290,9 +314,10 @@ def detect(
     drawing = plot is not None or report is not None
     run = DetectRun(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference)
     share = _checked_budget(budget, settings)
+    within = _time("--from", since), _time("--to", until)
     try:
         _detect(run, files, share, output, exit_code)
-        run.report(top, {"verdicts": output, "incidents": incidents, "picture": plot, "report": report})
+        run.report(top, {"verdicts": output, "incidents": incidents, "picture": plot, "report": report}, within)
     except BrokenPipeError:
         raise  # the reader has gone away, which is not our failure
     except OSError as error:
@@ -322,6 +347,30 @@ def _detect(run: DetectRun, files: list[str], share: str | float | None, output:
                 run.judge(file, signals, writer, prefix=len(files) > 1)
         if not run.results:
             raise typer.Exit(run.exit_code(exit_code))  # an earlier result stays untouched
+
+
+def _time(option: str, text: str | None) -> np.datetime64 | float | None:
+    try:
+        return None if text is None else parse_time(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.", param_hint=option) from error
+
+
+def _limited(result: Result, within: Within) -> Result:
+    """The result with only the incidents that lie at least partly between two times."""
+    first, last = within
+    for incident in result.incident_list[:1]:
+        dated = isinstance(incident.start, np.datetime64)
+        for option, time in (("--from", first), ("--to", last)):
+            if time is not None and isinstance(time, np.datetime64) != dated:
+                accepted = "a date" if dated else f"a number, as the times of {result.signal!r} are"
+                raise typer.BadParameter(f"{time} is not {accepted}.", param_hint=option)
+    kept = [
+        one
+        for one in result.incident_list
+        if (first is None or one.end >= first) and (last is None or one.start <= last)
+    ]
+    return replace(result, incident_list=kept)
 
 
 def _named(files: Iterable[str]) -> Iterator[str]:

@@ -1,5 +1,6 @@
-"""Evaluation of p-values: simulations with known truth, and measures of calibration."""
+"""Evaluation: what a detector can find in a signal, simulations with known truth, and measures of calibration."""
 
+from tocsin.evaluation.detectability import Detectability, Finding, detectable
 from tocsin.evaluation.machine import Machine, simulate_machine
 from tocsin.evaluation.simulation import (
     METHODS,
@@ -18,6 +19,8 @@ from tocsin.evaluation.simulation import (
 __all__ = [
     "METHODS",
     "SCENARIOS",
+    "Detectability",
+    "Finding",
     "Machine",
     "MethodOutcome",
     "Scenario",
@@ -26,6 +29,7 @@ __all__ = [
     "SimulationMethod",
     "alarm_rate",
     "calibration_gap",
+    "detectable",
     "error_by_decile",
     "simulate",
     "simulate_machine",

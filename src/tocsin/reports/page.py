@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tocsin import __version__
 from tocsin.detection.incidents.incident import Incident
-from tocsin.reports.tables import Chart, incident_rows, intervals_of, is_blamed, worst_severity
+from tocsin.reports.tables import Chart, incident_rows, intervals_of, is_blamed, signal_rows, worst_severity
 
 if TYPE_CHECKING:
     from tocsin.detection.results import Result
@@ -39,7 +39,7 @@ _KINDS = {
 _NUMBERS = frozenset(
     {
         "lasts", "lasted", "severity", "judged observations", "tolerated", "raised", "faults", "messages", "events",
-        "incidents",
+        "incidents", "worst",
         "false alarms", "time in incidents", "acknowledged after",
     }
 )  # fmt: skip
@@ -73,6 +73,7 @@ def detection_page(results: Sequence["Result"], drawn: Sequence["Result"], text:
         dated=bool(shown) and shown[0].columns["time"].dtype.kind == "M",
         title=escape(text.title),
         lead=escape(_lead(results)),
+        signals=_signals(results),
         incidents=_incidents(results, [chart.signal for chart in shown], charts),
         left_out=f'<p class="note">The {left:,} signals with milder incidents or none are not drawn.</p>'
         if left
@@ -129,6 +130,16 @@ def _file(label: str, line: str, problems: Sequence[str]) -> str:
 
 def _paragraphs(lines: Sequence[str]) -> str:
     return f'<div class="panel">{"".join(f"<p>{escape(line)}</p>" for line in lines)}</div>'
+
+
+def _signals(results: Sequence["Result"]) -> str:
+    """The part with the table of signals, if there are several and some have incidents."""
+    headings, rows = signal_rows(results, top=MOST_ROWS)
+    body = [f"<tr>{''.join(map(html_cell, headings, map(escape, row)))}</tr>" for row in rows]
+    if len(results) < 2 or not rows:
+        return ""
+    table = html_table(headings, body)
+    return f'<section aria-labelledby="signals"><h2 id="signals">By signal</h2>{table}</section>'
 
 
 def _incidents(results: Sequence["Result"], drawn: Sequence[str], charts: Sequence[Mapping[str, Any]]) -> str:

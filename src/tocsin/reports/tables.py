@@ -98,23 +98,51 @@ def incident_table(
     incidents: Sequence[Incident], *, top: int, many: bool, intervals: Mapping[str, float | None] | None = None
 ) -> "Table":
     """The most severe incidents as a table; see `incident_rows`."""
+    title = f"{len(incidents)} incidents" if len(incidents) != 1 else "1 incident"
+    if len(incidents) > top:
+        title += f", the {top} most severe"
+    headings, rows = incident_rows(incidents, top=top, many=many, intervals=intervals)
+    return _table(title, headings, [row for _, row in rows])
+
+
+def signal_table(results: Sequence["Result"], *, top: int) -> "Table":
+    """The signals with the most severe incidents as a table; see `signal_rows`."""
+    headings, rows = signal_rows(results, top=top)
+    busy = sum(bool(result.incident_list) for result in results)
+    title = f"{busy} of {len(results)} signals with incidents"
+    return _table(title + (f", the {top} most severe" if busy > top else ""), headings, rows)
+
+
+def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    title = f"{len(incidents)} incidents" if len(incidents) != 1 else "1 incident"
-    if len(incidents) > top:
-        title += f", the {top} most severe"
     table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    headings, rows = incident_rows(incidents, top=top, many=many, intervals=intervals)
     for heading in headings:
         if heading in ("signal", "feature", "what was seen"):
             table.add_column(heading, overflow="fold")
         else:
-            table.add_column(heading, justify="right" if heading == "severity" else "left", no_wrap=True)
-    for _, row in rows:
+            right = heading in ("severity", "incidents", "worst")
+            table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    for row in rows:
         table.add_row(*map(Text, row))  # as they are: a name may look like markup
     return table
+
+
+def signal_rows(results: Sequence["Result"], *, top: int) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows, the signal with the most severe incident first; those without any are left out.
+
+    How many incidents it had, the severity and start of the worst, and whether one is open at the last observation.
+    """
+    rows = []
+    for result in sorted(results, key=lambda one: -worst_severity(one.incident_list))[:top]:
+        if result.incident_list:
+            worst = max(result.incident_list, key=lambda one: one.severity)
+            state = "still open" if any(one.open for one in result.incident_list) else "over"
+            found = str(len(result.incident_list))
+            rows.append([result.signal, found, f"{worst.severity:.1f}", time_text(worst.start), state])
+    return ["signal", "incidents", "worst", "worst since", "state"], rows
 
 
 def incident_rows(

@@ -166,6 +166,14 @@ def template(match: str, **given: Any) -> dict[str, Any]:
     return {**settings, **origin, **given}
 
 
+def detectable(stage: str, **more: Any) -> dict[str, Any]:
+    """What is said of faults that are injected into a signal's past."""
+    return {
+        "stage": stage, "done": 0, "total": 0, "since": text(now() - 10_000 * STEP), "until": text(now()),
+        "sentences": [], "alarm_rate": "1/week", "findings": [], "message": "",
+    } | more  # fmt: skip
+
+
 def many_trial(**more: Any) -> dict[str, Any]:
     """A trial of many signals that is over."""
     found = [("plant/pump 3/pressure", 1, 9), ("hall/door", 2, 5), ("lab/new sensor", 4, 4)]

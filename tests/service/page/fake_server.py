@@ -37,6 +37,7 @@ class FakeMonitor:
         self.status: dict[str, Any] | None = None  # what is said of the monitor itself, in place of good health
         self.now = data.now()  # of the newest observation: what is told of it must not change with the clock
         self.refusal: str | None = None  # what is said of any change
+        self.detectable: list[dict[str, Any]] = []  # the same of faults that are injected
         self.trials: list[dict[str, Any]] = []  # what is said of a trial, one after the other
         self.templates = [data.template("line */motor *", detector={"alarm_rate": "1/day"})]
         self.affected: dict[str, list[str]] = {"signals": [], "own": []}  # by a changed template
@@ -250,6 +251,8 @@ class _Handler(BaseHTTPRequestHandler):
                 data.history(2000, len(known["features"]), 7, self.fake.now),
                 *(query.get(name, [None])[0] for name in ("from", "to")),
             )
+        if part == "detectable":
+            return self.fake.detectable.pop(0) if self.fake.detectable else data.detectable("none")
         if part == "trial":
             return self.fake.trials.pop(0) if self.fake.trials else {}
         if part == "reference":

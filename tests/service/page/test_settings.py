@@ -37,6 +37,27 @@ def test_what_settings_would_have_raised_is_said_before_they_are_applied(opened,
     expect(page.get_by_role("button", name="Change settings")).to_be_visible()
 
 
+SENTENCES = [
+    "at 1/week a shift of 0.8 bar is found within 20 min in 27 of 30 cases (95% interval 74% to 97%)",
+    "at 1/week a stuck sensor is found in only 3 of 30 cases (95% interval 3% to 26%)",
+]
+
+
+def test_what_can_be_found_is_said_when_somebody_asks(opened, monitor):
+    page = opened(of_signal(PUMP))
+    panel = page.locator(".panel", has_text="What can be found?")
+    expect(panel).to_contain_text("Faults injected into copies of the stored past show")
+    running = data.detectable("running", done=7, total=30)
+    monitor.detectable = [data.detectable("running"), running, data.detectable("done", sentences=SENTENCES)]
+    panel.get_by_role("button", name="Inject faults").click()
+    expect(panel).to_contain_text("Injected faults at 7 of 30 places…")
+    expect(panel.locator("li")).to_have_text([one[0].upper() + one[1:] for one in SENTENCES])
+    assert monitor.calls == [("POST", f"/signals/{PUMP}/-/detectable", None)]
+    monitor.detectable = [data.detectable("failed", message="values must change")]
+    panel.get_by_role("button", name="Inject faults").click()
+    expect(panel).to_contain_text("It cannot be told: values must change.")
+
+
 def test_a_trial_is_ended(opened, monitor):
     monitor.trials = [trial(monitor) for _ in range(1000)]
     page = opened(of_signal(PUMP))

@@ -36,6 +36,11 @@ COMMANDS = {
         _PANEL,
         "Report on a week of the monitor: incidents, promised and raised alarms, and what took the most attention.",
     ),
+    "mcp": ListedCommand(
+        f"{_HERE}.mcp",
+        _PANEL,
+        "Serve a running monitor to an agent over standard input and output (Model Context Protocol).",
+    ),
     "config": ListedCommand(f"{_HERE}.config", _PANEL, "Check the monitor's settings, or print all of them."),
     "token": ListedCommand(f"{_HERE}.token", _PANEL, "Create, list and revoke the monitor's tokens."),
     "backup": ListedCommand(

@@ -6,16 +6,17 @@ A trial runs on a thread of its own with detectors of its own. It only reads the
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from tocsin.detection import Incident
 from tocsin_monitor.config import SignalTemplate
 from tocsin_monitor.engine.changes import DetectorReplacement
+from tocsin_monitor.engine.detectability import MOST_ROWS as MOST_INJECTED_INTO
+from tocsin_monitor.engine.detectability import DetectableProgress, DetectableRun
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import nanoseconds
 from tocsin_monitor.engine.lifecycle import affected, changed, configured, templated
@@ -32,13 +33,12 @@ from tocsin_monitor.engine.replay import (
 )
 from tocsin_monitor.engine.signal_changes import checked_template
 from tocsin_monitor.engine.signals import MonitoredSignal
+from tocsin_monitor.engine.trial_limits import MOST_SECONDS, Limits, TrialStage
 from tocsin_monitor.errors import MonitorError, RefusedError, UnknownError
 from tocsin_monitor.fields import Shown, Time
 from tocsin_monitor.store import SignalRow, Store
 
 MOST_COUNTED = 100_000
-
-TrialStage = Literal["running", "done", "cancelled", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,6 @@ class TrialProgress:
     complete: Annotated[bool, Shown("Whether the newest stored observation was reached.")] = False
     warm: Annotated[bool, Shown("Whether the detector was warm when it came to `since`.")] = False
     message: Annotated[str, Shown("Why it failed.")] = ""
-
-
-class Limits:
-    """How much a trial may still do, be it of one signal or of many: observations, seconds, until it is stopped."""
-
-    def __init__(self, rows: int, seconds: float) -> None:
-        self.rows, self._end = rows, time.monotonic() + seconds
-        self.stop = threading.Event()
-
-    @property
-    def reached(self) -> bool:
-        """Whether it may do no more."""
-        return self.rows <= 0 or time.monotonic() >= self._end or self.stop.is_set()
 
 
 class TrialRun:
@@ -231,9 +218,8 @@ class ManyRun:
 
 log = logging.getLogger("tocsin.engine")
 
-# After this many observations or seconds, a trial ends and says how far it came.
+# After this many observations, a trial ends and says how far it came.
 MOST_ROWS = 200_000
-MOST_SECONDS = 120.0
 # The most trials that run at once: the detectors of signals come first.
 AT_ONCE = 2
 # A trial that is ended still finishes its piece, so more threads may be running.
@@ -242,7 +228,7 @@ MOST_THREADS = 2 * AT_ONCE
 KEPT = 100
 
 Key = TypeVar("Key", str, int)
-Run = TypeVar("Run", TrialRun, ManyRun)
+Run = TypeVar("Run", TrialRun, ManyRun, DetectableRun)
 
 
 class Trials:
@@ -254,6 +240,7 @@ class Trials:
         self._lock = threading.Lock()
         self._of_signals: dict[str, TrialRun] = {}
         self._of_many: dict[int, ManyRun] = {}
+        self._of_faults: dict[str, DetectableRun] = {}
         self._numbers = count(1)
         self._threads = 0
         self._stopped = False
@@ -306,6 +293,21 @@ class Trials:
         """End it; what it found so far is kept."""
         self._by_number(number, by).limits.stop.set()
 
+    def start_faults(self, name: str) -> DetectableProgress:
+        """Begin to inject faults into what is stored of a signal; a run for the same signal is ended."""
+        signal = self._state.signal(name)
+        run = DetectableRun(self._state.store, Limits(MOST_INJECTED_INTO, MOST_SECONDS))
+        new = self._detectors.fresh(signal.row, signal.reference)
+        self._start(self._of_faults, name, run, partial(run.run, new))
+        return run.progress
+
+    def progress_of_faults(self, name: str) -> DetectableProgress:
+        """How far that is."""
+        self._state.signal(name)
+        with self._lock:
+            run = self._of_faults.get(name)
+        return DetectableProgress("none") if run is None else run.progress
+
     def stop(self) -> None:
         """End all: the monitor stops."""
         with self._lock:
@@ -313,8 +315,8 @@ class Trials:
             for run in self._all():
                 run.limits.stop.set()
 
-    def _all(self) -> list[TrialRun | ManyRun]:
-        return [*self._of_signals.values(), *self._of_many.values()]
+    def _all(self) -> list[TrialRun | ManyRun | DetectableRun]:
+        return [*self._of_signals.values(), *self._of_many.values(), *self._of_faults.values()]
 
     def _of_signal(self, name: str) -> TrialRun:
         with self._lock:
@@ -377,7 +379,7 @@ class Trials:
             self._threads += 1
         threading.Thread(target=self._guarded, args=(run, work), name="tocsin-trial", daemon=True).start()
 
-    def _guarded(self, run: TrialRun | ManyRun, work: Callable[[], None]) -> None:
+    def _guarded(self, run: TrialRun | ManyRun | DetectableRun, work: Callable[[], None]) -> None:
         try:
             work()
         except Exception as error:

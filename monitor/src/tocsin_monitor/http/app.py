@@ -60,8 +60,9 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     app.include_router(page_router())  # first: a page requests dozens of files
     # The route of a signal matches any rest of a path, so routes with the same start come first.
     for router in (
-        observations.router, imports.router, detectors.router, detectors.clock_router, trials.router, signals.router,
-        incidents.router, incidents.annotations_router, events.router, maintenance.router, access.router,
+        observations.router, imports.router, detectors.router, detectors.clock_router, trials.router,
+        trials.faults_router, signals.router, incidents.router, incidents.annotations_router, events.router,
+        maintenance.router, access.router,
         access.log_router, stream.router, status.router, signal_templates.router, bulk.router, trials.many_router,
     ):  # fmt: skip
         app.include_router(router, prefix=PREFIX)

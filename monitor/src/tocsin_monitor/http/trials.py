@@ -1,13 +1,15 @@
 """Trials of other settings on stored observations."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
+from tocsin.evaluation import Finding
 from tocsin_monitor.as_json import json_of
 from tocsin_monitor.config import SignalTemplate
-from tocsin_monitor.engine import ManyProgress, TrialProgress, TrialStage
+from tocsin_monitor.engine import DetectableProgress, ManyProgress, TrialProgress, TrialStage
 from tocsin_monitor.http.auth import READER, WRITER
 from tocsin_monitor.http.bodies import TAKES_JSON
 from tocsin_monitor.http.bulk import Chosen, chosen_names
@@ -55,6 +57,33 @@ async def cancel(name: Name, monitor: Monitor, caller: WRITER) -> Response:
     """What it found so far can still be read."""
     monitor.engine.trials.cancel(name)
     return Response(status_code=204)
+
+
+faults_router = APIRouter(prefix="/signals/{name:path}/-/detectable", tags=["signals"])
+
+DetectableOut = model_of(
+    "DetectableOut", "Which faults a signal's detector finds.", DetectableProgress, findings=list[Finding]
+)
+
+
+def _detectable_json(found: DetectableProgress) -> dict[str, Any]:
+    return {**json_of(DetectableProgress, found), "findings": [asdict(one) for one in found.findings]}
+
+
+@faults_router.post(
+    "", summary="Find out which faults would be found", status_code=202, response_model=DetectableOut,
+    responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def inject(name: Name, monitor: Monitor, caller: WRITER) -> Response:
+    """Starts in the background: faults are injected into copies of the newest 10,000 observations."""
+    check_ready(monitor)
+    return reply(_detectable_json(monitor.engine.trials.start_faults(name)), 202)
+
+
+@faults_router.get("", summary="Which faults would be found", response_model=DetectableOut, responses=COMMON | UNKNOWN)
+async def injected(name: Name, monitor: Monitor, caller: READER) -> Response:
+    """How far the newest injection of faults is, and what was found."""
+    return reply(_detectable_json(monitor.engine.trials.progress_of_faults(name)))
 
 
 many_router = APIRouter(prefix="/trials", tags=["bulk"])

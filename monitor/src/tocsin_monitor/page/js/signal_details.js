@@ -2,6 +2,7 @@
 
 import { intervalPlot } from "./charts/interval.js";
 import { weightsChart, weightsLegend } from "./charts/weights_chart.js";
+import { detectablePanel } from "./detectable.js";
 import { el, fact } from "./dom.js";
 import { bytes, count, counted, duration, number } from "./format.js";
 import { auditInWords } from "./rates.js";
@@ -21,7 +22,8 @@ export function signalDetails(signal, details, box) {
   const audit = el("section", { class: "panel", "aria-live": "off" }, ...auditContent(details));
   const legend = weightsLegend(signal.features);
   const settings = settingsPanel(signal, details);
-  const element = [audit, weightsPanel(learned ? [legend, weights.element] : null), settings.element];
+  const faults = detectablePanel(signal.name);
+  const element = [audit, faults.element, weightsPanel(learned ? [legend, weights.element] : null), settings.element];
   if (learned) {
     box.replaceChildren(...element); // charts have to know how wide they may be
     weights.draw();
@@ -34,6 +36,7 @@ export function signalDetails(signal, details, box) {
     update: (newest) => audit.replaceChildren(...auditContent(newest)),
     close: () => {
       weights.close();
+      faults.close();
       settings.stop();
     },
   };

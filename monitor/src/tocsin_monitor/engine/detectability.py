@@ -1,0 +1,70 @@
+"""What a signal's detector can find: faults injected into copies of the newest stored observations.
+
+Like a trial, it has a thread and detectors of its own, and only reads the store.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from tocsin.detection import Detector
+from tocsin.evaluation import Finding, detectable
+from tocsin_monitor.engine.replay import TAKEN, incident_labels, latest, learn_reference, stored_input
+from tocsin_monitor.engine.signals import MonitoredSignal
+from tocsin_monitor.engine.trial_limits import MOST_SECONDS, Limits, TrialStage
+from tocsin_monitor.errors import RefusedError
+from tocsin_monitor.fields import Shown, Time
+from tocsin_monitor.store import Store
+
+#: The detector learns from so many of the newest observations, and faults are injected into the same.
+MOST_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class DetectableProgress:
+    """How far the injection of faults is, and what was found."""
+
+    stage: Annotated[TrialStage | Literal["none"], Shown("none: there was no run since the monitor started.")]
+    done: Annotated[int, Shown("At how many places of the past faults were injected.")] = 0
+    total: Annotated[int, Shown("How many places there are; 0 until that is known.")] = 0
+    since: Annotated[Time | None, Shown("The oldest observation that was used.")] = None
+    until: Annotated[Time | None, Shown("The newest observation that was used.")] = None
+    sentences: Annotated[tuple[str, ...], Shown("What is found how soon, one for each feature and kind of fault.")] = ()
+    alarm_rate: str = ""
+    findings: Annotated[tuple[Finding, ...], Shown("How often each fault was found at the signal's alarm rate.")] = ()
+    message: Annotated[str, Shown("Why it failed.")] = ""
+
+
+class DetectableRun:
+    """A run for one signal. Any thread may read `progress`."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store, self.limits = store, limits
+        self.progress = DetectableProgress("running")
+
+    def run(self, new: MonitoredSignal) -> None:
+        """Inject faults into what is stored, as far as the limits allow; `new` has a detector that has seen nothing."""
+        with self._store.reading() as reader:
+            learn_reference(reader, new)
+            rows = reader.observations(
+                new.row.id, after=new.last_time, statuses=TAKEN, limit=self.limits.rows, newest=True
+            )
+            labels = incident_labels(reader, new, latest(new.last_time, rows[0].time if rows else None))
+        if not rows:
+            raise RefusedError(f"{new.name!r} has no stored observations to inject faults into")
+        given = stored_input(new, rows, labels)
+        detector = Detector.from_state(new.block.fleet.signal_state(new.place))
+        self.progress = replace(self.progress, since=rows[0].time, until=rows[-1].time)
+        found = detectable(detector, given.values, given.times, seconds=MOST_SECONDS, progress=self._tell)
+        found = replace(found, unit=new.row.unit or "")
+        self.progress = replace(
+            self.progress, stage="done", sentences=tuple(found.sentences), alarm_rate=found.alarm_rate,
+            findings=found.findings,
+        )  # fmt: skip
+
+    def _tell(self, done: int, total: int) -> None:
+        if self.limits.stop.is_set():
+            raise RefusedError("it was ended")
+        self.progress = replace(self.progress, done=done, total=total)
+
+    def fail(self, message: str) -> None:
+        self.progress = replace(self.progress, stage="failed", message=message)
