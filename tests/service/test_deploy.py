@@ -286,6 +286,39 @@ def seconds(text):
     return int(parse_duration(text) / np.timedelta64(1, "s"))
 
 
+def compose():
+    return yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())
+
+
+def test_the_compose_file_has_probes_limits_and_a_volume():
+    """It says the same as the image and the podman service, and names only what there is."""
+    whole = compose()
+    (service,) = whole["services"].values()
+    assert (DEPLOY / "compose" / service["build"]["context"] / service["build"]["dockerfile"]).resolve().is_file()
+    check = service["healthcheck"]
+    assert ["CMD", *container()["Container"]["HealthCmd"].split()] == check["test"]
+    for name, of_podman in (
+        ("interval", "HealthInterval"),
+        ("timeout", "HealthTimeout"),
+        ("start_period", "HealthStartPeriod"),
+    ):
+        assert seconds(check[name]) == seconds(container()["Container"][of_podman])
+    assert seconds(service["stop_grace_period"]) == int(container()["Container"]["StopTimeout"])
+    assert service["ulimits"]["nofile"] >= ServerSettings().max_connections
+    assert {"mem_limit", "cpus", "pids_limit"} <= set(service)
+    assert (service["read_only"], service["cap_drop"], service["tmpfs"]) == (True, ["ALL"], ["/tmp"])
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    for port in service["ports"]:
+        assert port.startswith("127.0.0.1:")  # beyond, only through a proxy with TLS
+    data, settings = (one.split(":") for one in service["volumes"])
+    assert data[0] in whole["volumes"]
+    assert f"VOLUME {data[1]}" in (DEPLOY / "Containerfile").read_text()
+    assert settings[1:] == [service["command"][-1], "ro"]
+    assert service["command"][:2] == ["serve", "--config"]
+    read = read_settings(DEPLOY / "compose" / settings[0], environment={}).settings
+    assert read.templates[0].rules.outside(("value",), (850.0,)) == ("value", 850.0, 650.0)
+
+
 def test_who_stops_it_gives_it_the_time_it_needs():
     needed = PATIENCE + TIME_TO_STOP + TIME_TO_CUT
     assert seconds(unit()["TimeoutStopSec"]) > needed

@@ -8,6 +8,8 @@ def incident_text(incident: IncidentRow, signal: str) -> str:
     """An incident of the signal with this name, in one line."""
     if incident.kind == "silence":
         return f"{signal} is silent"
+    if incident.kind == "range":
+        return f"{signal} is out of range: {incident.explanation}"
     if incident.explanation:
         return f"{signal}: {incident.explanation}"
     return f"{signal} is {f'{incident.direction} its forecast' if incident.direction else 'unlike its forecast'}"
@@ -22,8 +24,9 @@ def title_of(whole: EventSummary) -> str:
     if whole.count == 1:
         return incident_text(whole.first.incident, whole.first.signal)
     signals = "1 signal" if whole.signals == 1 else f"{whole.signals} signals"
-    if event.kind == "alarm":
-        return f"{place_of(whole)}: {whole.count} incidents on {signals}"
+    if event.kind != "silence":
+        what = "incidents" if event.kind == "alarm" else "values out of range"
+        return f"{place_of(whole)}: {whole.count} {what} on {signals}"
     if event.source is None:
         return f"{place_of(whole)}: {signals} silent"
     if whole.signals >= whole.source_signals:
@@ -50,7 +53,7 @@ def event_ending(whole: EventSummary) -> str:
 def story_of(whole: EventSummary) -> str:
     """Which incidents an event has, in a sentence or two: those that moved first, and the strongest."""
     story = f"{title_of(whole)}. In the order of their start: {members_of(whole, 3)}."
-    if whole.event.kind == "silence":
+    if whole.event.kind != "alarm":
         return story
     return f"{story} Strongest: {incident_text(whole.strongest.incident, whole.strongest.signal)}."
 

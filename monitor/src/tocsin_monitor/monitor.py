@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import cast
 
 from tocsin.data import clear_leftovers
-from tocsin_monitor.config import Settings
+from tocsin_monitor.config import ConfigError, Settings
 from tocsin_monitor.engine import Engine
 from tocsin_monitor.engine.block import Allocation, load_kernels
-from tocsin_monitor.errors import NotReadyError, OverloadedError, RefusedError, StoreError
+from tocsin_monitor.errors import MonitorError, NotReadyError, OverloadedError, RefusedError, StoreError
 from tocsin_monitor.http import HttpServer, create_app, create_standby_app
 from tocsin_monitor.http.imports import LEFTOVER
 from tocsin_monitor.http.monitor_access import Figures, MonitorAccess, ReadQueue
@@ -25,6 +25,7 @@ from tocsin_monitor.hub import Hub
 from tocsin_monitor.logs import start_logging
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import Batch, Outcome
+from tocsin_monitor.reloading import Reloaded, reloaded
 from tocsin_monitor.sinks import make_sinks
 from tocsin_monitor.sources import make_sources
 from tocsin_monitor.store import Store
@@ -32,6 +33,8 @@ from tocsin_monitor.store import Store
 log = logging.getLogger("tocsin.monitor")
 
 Announce = Callable[["Monitor"], None]
+#: Reads the settings anew; ConfigError if they are wrong.
+ReadAgain = Callable[[], Settings]
 # How often one that leads looks whether it still does, in seconds.
 LOOK_EVERY = 0.25
 # How often one on standby looks whether another one leads, in seconds.
@@ -41,8 +44,8 @@ LOOK_FOR_LEADER_EVERY = 0.5
 class Monitor:
     """All parts of one monitor. `store` must be open and owned by this monitor."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
-        self.settings, self.store = settings, store
+    def __init__(self, settings: Settings, store: Store, read_again: ReadAgain | None = None) -> None:
+        self.settings, self.store, self._read_again = settings, store, read_again
         self.started = time.time_ns()
         self.hub, self.metrics = Hub(), Metrics()
         self.engine = Engine(settings, store, self.hub, self.metrics)
@@ -61,7 +64,10 @@ class Monitor:
         """The number of signals it monitors."""
         return len(self.engine.overview())
 
-    async def run(self, listening: socket.socket, stop: asyncio.Event, announce: Announce | None = None) -> None:
+    async def run(
+        self, listening: socket.socket, stop: asyncio.Event, announce: Announce | None = None,
+        reload: asyncio.Event | None = None,
+    ) -> None:  # fmt: skip
         """Serve until `stop` is set, or the store is lost while others are on standby; then shut down in order."""
         self.address = address_of(listening, self.settings.server)
         server = HttpServer(self.app, self.settings.server, self.metrics)
@@ -83,6 +89,7 @@ class Monitor:
                 if announce:  # in a thread, because a store that hangs must not hold up everything
                     working.append(asyncio.create_task(asyncio.to_thread(announce, self)))
                 working += [
+                    asyncio.create_task(self._reload_at(reload or asyncio.Event())),
                     *(asyncio.create_task(source.run()) for source in self.sources),
                     *(asyncio.create_task(sink.run()) for sink in self.sinks),
                 ]
@@ -102,6 +109,31 @@ class Monitor:
             await serving
             await asyncio.to_thread(self.engine.stop)
             log.info("stopped")
+
+    async def reload(self) -> Reloaded:
+        """Read the settings again: all of them are checked before any changes. RefusedError if they are wrong."""
+        if self._read_again is None:
+            raise RefusedError("this monitor has no settings to read again")
+        try:
+            new = await asyncio.to_thread(self._read_again)
+        except ConfigError as error:
+            raise RefusedError("the settings stay as they are: " + "; ".join(error.problems)) from None
+        in_force, what = reloaded(self.settings, new)
+        await asyncio.wrap_future(self.engine.templates.use_settings(in_force))
+        self.settings = in_force
+        logging.getLogger().setLevel(in_force.log_level.upper())
+        waits = f"; not before a restart: {', '.join(what.needs_restart)}" if what.needs_restart else ""
+        log.info("settings read again, changed: %s%s", ", ".join(what.changed) or "none", waits)
+        return what
+
+    async def _reload_at(self, asked: asyncio.Event) -> None:
+        """Read the settings again each time that is asked for."""
+        while await asked.wait():
+            asked.clear()
+            try:
+                await self.reload()
+            except MonitorError as error:
+                log.error("%s", error)
 
     async def _until_ready(self) -> None:
         while not self.engine.ready:
@@ -195,27 +227,32 @@ class Standby:
         self.leader = leader
 
 
-def run(settings: Settings, announce: Announce | None = None) -> None:
-    """Open the store, and run a monitor on it until the process must stop."""
+def run(settings: Settings, announce: Announce | None = None, read_again: ReadAgain | None = None) -> None:
+    """Open the store, and run a monitor on it until the process must stop.
+
+    `read_again` reads the settings when somebody asks for that, with SIGHUP or over HTTP.
+    """
     start_logging(settings)
     if settings.storage.standby:
         with closing(Store.reach(settings.store_url)) as store:
-            asyncio.run(_lead_in_turn(settings, store, announce))
+            asyncio.run(_lead_in_turn(settings, store, announce, read_again))
         return
     with closing(Store.open(settings.store_url, check=True)) as store, store.own():
-        asyncio.run(_lead(settings, store, announce))
+        asyncio.run(_lead(settings, store, announce, read_again))
 
 
-async def _lead(settings: Settings, store: Store, announce: Announce | None) -> None:
-    stop = asyncio.Event()
-    with _signals(stop):
-        await Monitor(settings, store).run(listen(settings.server), stop, announce)
+async def _lead(settings: Settings, store: Store, announce: Announce | None, read_again: ReadAgain | None) -> None:
+    stop, reload = asyncio.Event(), asyncio.Event()
+    with _signals(stop, reload):
+        await Monitor(settings, store, read_again).run(listen(settings.server), stop, announce, reload)
 
 
-async def _lead_in_turn(settings: Settings, store: Store, announce: Announce | None) -> None:
+async def _lead_in_turn(
+    settings: Settings, store: Store, announce: Announce | None, read_again: ReadAgain | None
+) -> None:
     """Wait until no other monitor leads, lead until the store is lost, and so on."""
-    stop = asyncio.Event()
-    with _signals(stop), closing(listen(settings.server)) as listening:
+    stop, reload = asyncio.Event(), asyncio.Event()
+    with _signals(stop, reload), closing(listen(settings.server)) as listening:
         while not stop.is_set():
             # A server closes the socket that it is given.
             await Standby(settings, store).run(listening.dup(), stop)
@@ -228,17 +265,20 @@ async def _lead_in_turn(settings: Settings, store: Store, announce: Announce | N
                     log.info("cannot lead yet: %s", error)
                     continue
                 await asyncio.to_thread(store.bring_up_to_date)
-                await Monitor(settings, store).run(listening.dup(), stop, announce)
+                await Monitor(settings, store, read_again).run(listening.dup(), stop, announce, reload)
 
 
 @contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
-    """Let signals to the process set `stop`."""
+def _signals(stop: asyncio.Event, reload: asyncio.Event) -> Iterator[None]:
+    """Let signals to the process set `stop`, and SIGHUP, where there is one, `reload`."""
     loop = asyncio.get_running_loop()
     caught = []
-    for number in (signal.SIGINT, signal.SIGTERM):
+    asked = {signal.SIGINT: stop, signal.SIGTERM: stop}
+    if hasattr(signal, "SIGHUP"):
+        asked[signal.SIGHUP] = reload
+    for number, event in asked.items():
         try:
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, event.set)
             caught.append(number)
         except (NotImplementedError, RuntimeError, ValueError):
             pass  # not on Windows or outside the main thread: there only `stop` ends it

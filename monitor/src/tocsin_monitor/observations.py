@@ -38,6 +38,8 @@ class Status(IntEnum):
     IMPORTED = 7
     #: It is aggregated with others: it is stored, and the aggregate gets the verdict.
     PART = 8
+    #: It is outside the signal's valid range: it is stored, and the detector treated it as missing.
+    OUT_OF_RANGE = 9
 
 
 @dataclass(frozen=True, slots=True)

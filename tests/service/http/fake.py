@@ -19,6 +19,8 @@ from tocsin_monitor.http.monitor_access import Figures, ReadQueue
 from tocsin_monitor.hub import Hub
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import Batch, Observation, Outcome, Status, StoredVerdict
+from tocsin_monitor.rules import NO_RULES
+from tocsin_monitor.schedules import Schedule
 from tocsin_monitor.store import (
     IncidentFacts,
     IncidentRow,
@@ -53,11 +55,13 @@ class FakeMaintenance:
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    def add(self, pattern: str, start: int, end: int, reason: str = "", by: str = "") -> "Future[MaintenanceRow]":
+    def add(
+        self, pattern: str, start: int, end: int, reason: str = "", by: str = "", recurs: Schedule | None = None
+    ) -> "Future[MaintenanceRow]":
         def call() -> MaintenanceRow:
             with self.store.transaction() as writer:
-                number = writer.add_maintenance(pattern, start, end, reason, by)
-            return MaintenanceRow(number, pattern, start, end, reason, by)
+                number = writer.add_maintenance(pattern, start, end, reason, by, recurs)
+                return next(row for row in writer.maintenance() if row.id == number)
 
         return at_once(call)
 
@@ -133,7 +137,9 @@ class FakeEngine:
             raise UnknownError(f"there is no signal {name!r}")
         return self.statuses[name]
 
-    def create(self, name: str, *, features: Any, detector: Any, silent_after: Any, unit: Any) -> "Future[Any]":
+    def create(
+        self, name: str, *, features: Any, detector: Any, silent_after: Any, unit: Any, rules: Any
+    ) -> "Future[Any]":
         def call() -> None:
             if detector and "nonsense" in detector:
                 raise RefusedError("a detector has no setting nonsense")
@@ -143,7 +149,7 @@ class FakeEngine:
         return at_once(call)
 
     def configure(
-        self, name: str, *, features: Any, detector: Any, silent_after: Any, unit: Any, keep: bool = False
+        self, name: str, *, features: Any, detector: Any, silent_after: Any, unit: Any, rules: Any, keep: bool = False
     ) -> "Future[Any]":
         def call() -> None:
             self.statuses[name] = replace(self.status(name), unit=unit or self.statuses[name].unit)
@@ -195,7 +201,7 @@ class FakeEngine:
         def call() -> SignalDetails:
             audit = Audit(0.001, 0, 0, 1.0, 0.99, 0.0, 1.0)
             weights = [[0.25] * 4 for _ in self.status(name).features]
-            return SignalDetails(weights, audit, "holds", {"alarm_rate": 0.001}, None, 1000)
+            return SignalDetails(weights, audit, "holds", {"alarm_rate": 0.001}, None, NO_RULES, 1000)
 
         return at_once(call)
 

@@ -153,3 +153,22 @@ def test_what_the_engine_does_not_accept_fails_by_itself(
     assert [(one["incident"], one["error"]) for one in reply.json()["items"]] == [
         (1, None), (2, "the monitor accepts no changes now"), (3, None),
     ]  # fmt: skip
+
+
+def test_signals_are_removed_as_the_preview_named_them(clients: dict[str, Client]) -> None:
+    admin = clients["admin"]
+    chosen = {"pattern": "pump/*"}
+    shown = admin.post(f"{URL}/bulk/removal/preview", json=chosen).json()["signals"]
+    assert [one["signal"] for one in shown] == ["pump/1", "pump/2", "pump/3"]
+    for role in ("operator", "writer"):
+        assert clients[role].post(f"{URL}/bulk/removal/preview", json=chosen).status_code == 403
+        assert clients[role].post(f"{URL}/bulk/removal", json={**chosen, "count": 3}).status_code == 403
+    refused = admin.post(f"{URL}/bulk/removal", json={**chosen, "count": 4})
+    assert "there are 3 signals now, got 4" in error_of(refused)["message"]
+    assert len(admin.get(f"{URL}/signals").json()["signals"]) == 4
+    done = admin.post(f"{URL}/bulk/removal", json={**chosen, "count": 3}).json()
+    assert (done["done"], done["failed"]) == (3, 0)
+    assert [one["name"] for one in admin.get(f"{URL}/signals").json()["signals"]] == ["door"]
+    assert [(deed, target) for deed, target, _ in access_log(clients, 3)] == [
+        ("DELETE", f"/signals/pump/{number}") for number in (1, 2, 3)
+    ]

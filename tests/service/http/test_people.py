@@ -1,6 +1,8 @@
 """Incidents, maintenance windows, and the state of the monitor itself."""
 
 import time
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -99,6 +101,37 @@ def test_maintenance_windows_come_and_go(client: Client) -> None:
     assert client.delete(f"{URL}/maintenance/{added.json()['id']}").status_code == 404
     backwards = client.post(f"{URL}/maintenance", json={**window, "end": "2020-01-01"})
     assert "end must be after start" in error_of(backwards)["message"]
+
+
+def test_recurring_maintenance_is_previewed_and_listed_with_its_next_times(client: Client) -> None:
+    window = {"pattern": "a/*", "schedule": "0 22 * * sat", "duration": 7200, "time_zone": "Europe/Vienna"}
+    shown = client.post(f"{URL}/maintenance/preview", json=window)
+    assert shown.status_code == 200, shown.text
+    assert client.get(f"{URL}/maintenance").json() == {"maintenance": []}
+    coming = shown.json()["occurrences"]
+    for one in coming:
+        start, end = (datetime.fromisoformat(one[name]) for name in ("start", "end"))
+        local = start.astimezone(ZoneInfo("Europe/Vienna"))
+        assert (local.hour, local.minute, local.isoweekday(), (end - start).total_seconds()) == (22, 0, 6, 7200)
+    assert len(coming) == 5
+    added = client.post(f"{URL}/maintenance", json=window)
+    assert added.status_code == 201
+    assert (added.json()["end"], added.json()["occurrences"]) == (None, coming)
+    assert client.get(f"{URL}/maintenance").json()["maintenance"] == [added.json()]
+    limited = {**window, "start": coming[0]["start"], "end": coming[1]["start"]}
+    assert client.post(f"{URL}/maintenance", json=limited).json()["occurrences"] == coming[:1]
+    for wrong, problem in (
+        ({"schedule": "0 22 * *"}, "minute, hour, day"),
+        ({"schedule": "0 0 30 2 *"}, "a time that comes"),
+        ({"time_zone": "Mars/Base"}, "time_zone must be"),
+        ({"duration": 10**9}, "less than or equal"),
+        ({"duration": None}, "both schedule and duration"),
+        ({"schedule": None, "duration": None}, "start and end, or schedule"),
+    ):
+        for path in ("maintenance", "maintenance/preview"):
+            refused = client.post(f"{URL}/{path}", json={**window, **wrong})
+            assert refused.status_code == 422
+            assert problem in error_of(refused)["message"]
 
 
 def test_the_monitor_says_how_it_is(client: Client, monitor: FakeMonitor, incident: str) -> None:

@@ -14,6 +14,7 @@ from tests.service.engine.helpers import QUICK, Rig, settings_of, until
 from tests.service.engine.test_trials import strange
 from tests.service.http.conftest import Client, error_of
 from tocsin_monitor.http.monitor_access import Figures, ReadQueue
+from tocsin_monitor.rules import RULES
 from tocsin_monitor.tokens import hash_token, make_token
 
 URL = "/api/v1"
@@ -62,7 +63,7 @@ def finished(client: Client, begun: dict[str, Any]) -> dict[str, Any]:
 def test_a_template_is_stored_listed_applied_and_removed(made: Rig, clients: dict[str, Client]) -> None:
     ada = clients["ada"]
     of_file = {"match": "pump/*", "features": None, "silent_after": None, "unit": "bar", "every": None}
-    of_file |= {"aggregate": "mean", "detector": {"gap": 4}}
+    of_file |= {"aggregate": "mean", "detector": {"gap": 4}, **dict.fromkeys(RULES)}
     more = {"stored": False, "file": None, "changed": None, "changed_by": None, "problem": None}
     assert ada.get(f"{URL}/templates").json() == {"templates": [{**of_file, **more}]}
     new = {"match": "pump/*", "silent_after": "10min", "detector": {"gap": 5}}

@@ -11,6 +11,10 @@ from urllib.parse import quote
 HOSTILE = "<img src=x onerror=alert(1)> \"quotes\" 'and' \u202ertl\u200f & " + "long" * 20
 STEP = timedelta(seconds=10)
 
+RULES = {"valid_range": None, "min_deviation": None, "min_level": None}
+#: What a window has that does not recur.
+WINDOW = {"schedule": None, "duration": None, "time_zone": None, "occurrences": []}
+
 
 def text(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -95,6 +99,7 @@ def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, 
         "deviation": 9.31, "features": {"value": 21.0}, "open": True, "opened": text(start), "closed": None,
         "ended": None, "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None,
         "note": None, "advice": None, "alike": "error · value · above", "occurrence": 1, "first_alike": None,
+        "below_minimum": False,
         "holds": False, "label_of": None, "suppressed": False, "given_back": None, "excluded": False, "withheld": False,
         "event": number,
     } | more  # fmt: skip
@@ -127,6 +132,7 @@ def details(features: int) -> dict[str, Any]:
         "guarantee": "long-run, for any signal: incidents <= alarm_rate * observations + 25",
         "settings": {"alarm_rate": 0.01, "forecaster": "embedded", "preset": "full", "window": 2000},
         "silent_after": None,
+        "rules": RULES,
         "memory_bytes": 1_148_000,
     }  # fmt: skip
 
@@ -155,12 +161,12 @@ def of_signal(name: str) -> str:
     return f"#/signals/{quote(name, safe='')}"
 
 
-TEMPLATE = ("match", "features", "silent_after", "unit", "every", "aggregate", "detector")
+TEMPLATE = ("match", "features", "silent_after", "unit", *RULES, "every", "aggregate", "detector")
 
 
 def template(match: str, **given: Any) -> dict[str, Any]:
     """A template as it is listed, from the file unless something else is given."""
-    settings = {"match": match, "features": None, "silent_after": None, "unit": None, "every": None}
+    settings = {"match": match, "features": None, "silent_after": None, "unit": None, "every": None, **RULES}
     settings |= {"aggregate": "mean", "detector": {}}
     origin = {"stored": False, "file": None, "changed": None, "changed_by": None, "problem": None}
     return {**settings, **origin, **given}

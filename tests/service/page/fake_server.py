@@ -111,6 +111,7 @@ def fill(monitor: FakeMonitor) -> None:
         monitor.incidents[found["id"]] = found
     monitor.windows = [
         {
+            **data.WINDOW,
             "id": 1,
             "pattern": "line 2/*",
             "start": data.text(now),
@@ -232,8 +233,12 @@ class _Handler(BaseHTTPRequestHandler):
             case ["events", number, action]:
                 fake.events[int(number)] |= self._change(action, body)
                 return fake.events[int(number)]
+            case ["maintenance", "preview"]:
+                times = (data.now() + day * 86400 for day in range(1, 4))
+                coming = [{"start": data.text(at), "end": data.text(at + 7200)} for at in times]
+                return {**data.WINDOW, **body, "occurrences": coming}
             case ["maintenance"] if body:
-                fake.windows.append({"id": len(fake.windows) + 1, **body, "created_by": "ana"})
+                fake.windows.append({**data.WINDOW, "id": len(fake.windows) + 1, **body, "created_by": "ana"})
                 return fake.windows[-1]
             case ["maintenance"]:
                 return {"maintenance": fake.windows}

@@ -16,6 +16,11 @@ COMMANDS = {
         _PANEL,
         "Ask a running monitor how it is doing: signals, rates, incidents, sources, sinks, store.",
     ),
+    "reload": ListedCommand(
+        f"{_HERE}.status",
+        _PANEL,
+        "Let a running monitor read its settings file again.",
+    ),
     "doctor": ListedCommand(
         f"{_HERE}.config",
         _PANEL,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tocsin.cli.application import Exit, app, say, whole_number
-from tocsin_monitor.cli.monitoring import Config, Data, again, explained, opened, place_of, read
+from tocsin_monitor.cli.monitoring import Config, Data, again, explained, layers_of, opened, place_of, read
 
 if TYPE_CHECKING:
     from tocsin_monitor.config import Settings
@@ -38,17 +38,22 @@ def serve(
 ) -> None:
     """Run the monitor: observations in by HTTP, MQTT, Prometheus or files; a dashboard and alerts out."""
     with explained():
-        loaded = read(
-            config,
-            host=("server.host", host),
-            port=("server.port", port),
-            data=("storage.folder", data),
-            standby=("storage.standby", standby),
-        )
+        options = {
+            "host": ("server.host", host),
+            "port": ("server.port", port),
+            "data": ("storage.folder", data),
+            "standby": ("storage.standby", standby),
+        }
+        loaded = read(config, **options)
         _refuse_strangers(loaded.settings, config, data)
+        from tocsin_monitor.config import read_settings
         from tocsin_monitor.monitor import run
 
-        run(loaded.settings, lambda monitor: _announce(monitor, again(config, data)))
+        run(
+            loaded.settings,
+            lambda monitor: _announce(monitor, again(config, data)),
+            lambda: read_settings(config, layers_of(**options)).settings,
+        )
 
 
 def _announce(monitor: "Monitor", options: str) -> None:

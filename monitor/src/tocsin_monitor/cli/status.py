@@ -44,6 +44,24 @@ def status(
         raise typer.Exit(Exit.FAILED)
 
 
+@app.command()
+def reload(
+    url: Url = None,
+    token: Annotated[
+        str | None, typer.Option("--token", envvar="TOCSIN_TOKEN", help="A token with the role admin.")
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Let a running monitor read its settings file again."""
+    with explained():
+        address = url or address_of(read(config).settings)
+        with client_of(address, token, PATIENCE) as client:
+            found = answer(lambda: client.post("/reload"), client)
+    typer.echo(f"changed: {', '.join(found['changed']) or 'nothing'}")
+    if found["needs_restart"]:
+        typer.echo(f"not before a restart: {', '.join(found['needs_restart'])}")
+
+
 def _asked(client: "httpx.Client") -> dict[str, Any]:
     """What the monitor says, and how many observations it takes each second."""
     found = answer(lambda: client.get("/status"), client)

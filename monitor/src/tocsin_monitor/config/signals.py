@@ -13,6 +13,7 @@ from tocsin.detection import SECONDS, DetectorSettings, declared, named_forecast
 from tocsin.forecasting import available_forecasters, make_forecaster
 from tocsin_monitor.config.section import DURATION, Seconds, Section
 from tocsin_monitor.observations import MOST_FEATURES
+from tocsin_monitor.rules import RULES, MinDeviation, MinLevel, SignalRules, ValidRange
 
 DETECTOR_SETTINGS = tuple(name for name, one in declared(DetectorSettings).items() if one.rule.configured)
 
@@ -34,6 +35,9 @@ class SignalTemplate(Section):
         examples=["10min"],
     )
     unit: str | None = Field(default=None, description="The unit of the values, for the dashboard.", examples=["mm/s"])
+    valid_range: ValidRange = None
+    min_deviation: MinDeviation = None
+    min_level: MinLevel = None
     every: Seconds | None = Field(
         default=None,
         description="Aggregate observations over this time and judge the result; this is then the interval.",
@@ -57,6 +61,10 @@ class SignalTemplate(Section):
     @property
     def settings(self) -> dict[str, Any]:
         return self.detector if self.every is None else {**self.detector, "interval": self.every}
+
+    @property
+    def rules(self) -> SignalRules:
+        return SignalRules.model_validate({name: getattr(self, name) for name in RULES})
 
     def fits(self, name: str) -> bool:
         """Whether it applies to a signal with this name."""

@@ -138,7 +138,12 @@ class DetectorReplacement:
 def store_settings(writer: StoreWriter, row: SignalRow) -> None:
     """Store the fields of a signal that can change."""
     writer.change_signal(
-        row.id, settings=row.settings, silent_after=row.silent_after, unit=row.unit, template=row.template
+        row.id,
+        settings=row.settings,
+        silent_after=row.silent_after,
+        unit=row.unit,
+        template=row.template,
+        rules=row.rules,
     )
 
 

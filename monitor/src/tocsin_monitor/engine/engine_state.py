@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import get_args
 
 from tocsin_monitor.as_json import incident_json
 from tocsin_monitor.config import Settings, SignalTemplate
@@ -17,7 +18,16 @@ from tocsin_monitor.engine.stages import JudgedObservation, Received
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.hub import Hub
 from tocsin_monitor.metrics import Metrics
-from tocsin_monitor.store import IncidentFacts, IncidentRow, MaintenanceRow, SignalRow, Store, StoreWriter, TemplateRow
+from tocsin_monitor.store import (
+    IncidentFacts,
+    IncidentRow,
+    Kind,
+    MaintenanceRow,
+    SignalRow,
+    Store,
+    StoreWriter,
+    TemplateRow,
+)
 
 
 class EngineState:
@@ -57,6 +67,11 @@ class EngineState:
         """Let these stored templates be in force, with those of the settings file."""
         #: The settings of the file with all templates in force, and how these are listed.
         self.settings, self.templates = in_force(self._given, rows)
+
+    def use_settings(self, given: Settings) -> None:
+        """Let other settings be in force, with the stored templates."""
+        self._given = given
+        self.use_templates([known.stored for known in self.templates if known.stored is not None])
 
     def settings_with(self, template: SignalTemplate) -> Settings:
         """What the settings would be if this template were stored."""
@@ -189,8 +204,7 @@ class EngineState:
         self.metrics.signals.set(len(signals))
         self.metrics.signals_silent.set(silent)
         self.metrics.signals_quarantined.set(len(self.quarantined))
-        self.metrics.incidents_open.labels(kind="silence").set(silent)
         self.metrics.signals_learning.set(len(self.pending_imports))
-        self.metrics.incidents_open.labels(kind="alarm").set(
-            sum(signal.alarm_incident is not None for signal in signals)
-        )
+        for kind in get_args(Kind):
+            opened = sum(getattr(signal, f"{kind}_incident") is not None for signal in signals)
+            self.metrics.incidents_open.labels(kind=kind).set(opened)

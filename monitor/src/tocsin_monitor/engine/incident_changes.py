@@ -15,6 +15,7 @@ from tocsin_monitor.engine.replay import TAKEN, latest
 from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.observations import LONGEST_NAME
+from tocsin_monitor.schedules import Schedule
 from tocsin_monitor.store import IncidentRow, LabelName, MaintenanceRow, StoreReader, StoreWriter
 
 LONGEST_NOTE = 2000
@@ -63,7 +64,7 @@ class IncidentChanges(Changes):
         if isinstance(signal, QuarantinedSignal):
             raise RefusedError(signal.message)
         if before.kind != "alarm":
-            raise RefusedError(f"exclude is for incidents of alarms only, got the silence {number}")
+            raise RefusedError(f"exclude is for incidents of alarms only, got {number}, of kind {before.kind}")
 
         def change(writer: StoreWriter) -> None:
             held = hold_label(writer, before, label, hold)
@@ -259,8 +260,13 @@ class MaintenanceChanges(Changes):
     """Changes of maintenance windows."""
 
     @on_engine_thread
-    def add(self, pattern: str, start: int, end: int, reason: str = "", by: str = "") -> MaintenanceRow:
-        """Add a window. From `start` to `end`, observations of matching signals are stored but not judged."""
+    def add(
+        self, pattern: str, start: int, end: int, reason: str = "", by: str = "", recurs: Schedule | None = None
+    ) -> MaintenanceRow:
+        """Add a window. From `start` to `end`, observations of matching signals are stored but not judged.
+
+        With `recurs`, only those at its times.
+        """
         if not end > start:
             raise RefusedError(f"end must be after start, got start {time_text(start)} and end {time_text(end)}")
         if not pattern:
@@ -272,7 +278,7 @@ class MaintenanceChanges(Changes):
             for window in writer.maintenance():
                 if window.end < forgotten:  # there are no older observations
                     writer.remove_maintenance(window.id)
-            number = writer.add_maintenance(pattern, start, end, reason, by)
+            number = writer.add_maintenance(pattern, start, end, reason, by, recurs)
             windows = writer.maintenance()
             if len(windows) > MOST_WINDOWS:
                 raise RefusedError(

@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tocsin_monitor.config import BudgetSettings
 from tocsin_monitor.engine.events import Events, Sender
 from tocsin_monitor.engine.held_labels import held_label
 from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal
+from tocsin_monitor.engine.stages import Received
 from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, StoreReader, StoreWriter
 
 
@@ -48,6 +49,7 @@ def alarm_facts(signal: MonitoredSignal, incident: Incident, now: int) -> Incide
         contributions=dict(incident.contributions),
         alike=" · ".join(filter(None, alike(incident)[1:])) or None,
         advice=_advice(signal, incident),
+        below_minimum=signal.row.rules.below_minimum(incident.away, incident.highest),
         open=incident.open,
         opened=now,
         closed=None if incident.open else now,
@@ -77,21 +79,59 @@ def silence_facts(signal: MonitoredSignal, start: int, now: int) -> IncidentFact
         start=start,
         end=now,
         peak=start,
-        alarms=0,
         duration=0,
-        p=NOTHING,
-        severity=NOTHING,
-        return_period=NOTHING,
-        view=None,
         explanation=None,
         direction=None,
         deviation=NOTHING,
         contributions={},
-        open=True,
         opened=now,
-        closed=None,
-        ended=None,
+        **_NO_ALARM,
     )
+
+
+def range_facts(
+    signal: MonitoredSignal, going_on: IncidentRow | None, outside: Sequence[Received], now: int
+) -> IncidentFacts:
+    """What is stored of an incident of values out of range: a new one, or one that goes on with these observations."""
+    row = signal.row
+    found = [(one.time, *given) for one in outside if (given := row.rules.outside(row.features, one.values))]
+    time, feature, value, distance = max(found, key=lambda one: abs(one[3]))
+    first, count = (outside[0].time, 0) if going_on is None else (going_on.start, going_on.duration)
+    facts = IncidentFacts(
+        signal=row.id,
+        kind="range",
+        start=first,
+        end=outside[-1].time,
+        peak=time,
+        duration=count + len(outside),
+        explanation=_range_text(signal, feature, value),
+        direction="above" if distance > 0 else "below",
+        deviation=distance,
+        contributions=dict.fromkeys([feature], abs(distance)) if len(row.features) > 1 else {},
+        opened=now,
+        **_NO_ALARM,
+    )
+    if going_on is not None and abs(going_on.deviation) >= abs(distance):
+        return replace(facts, **{name: getattr(going_on, name) for name in _OF_PEAK})
+    return facts
+
+
+#: What an incident without alarms has.
+_NO_ALARM: dict[str, Any] = {
+    **dict.fromkeys(("p", "severity", "return_period"), NOTHING),
+    **dict.fromkeys(("view", "closed", "ended")),
+    "alarms": 0,
+    "open": True,
+}
+_OF_PEAK = ("peak", "explanation", "direction", "deviation", "contributions")
+
+
+def _range_text(signal: MonitoredSignal, feature: str, value: float) -> str:
+    low, high = signal.row.rules.bounds(feature)
+    name = f"{feature} " if len(signal.row.features) > 1 else ""
+    unit = f" {signal.row.unit}" if signal.row.unit else ""
+    valid = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"{low:g} to {high:g}"
+    return f"{name}{value:.6g}{unit}, valid is {valid}{unit}"
 
 
 def put_incident(
@@ -101,7 +141,7 @@ def put_incident(
     """Store an incident as it now is, in its event, and what the sinks are to be told of it; returns its number.
 
     `withholds` says of an incident's number whether nobody is to be told: it belongs to no event then. Nor does one
-    that a label suppresses.
+    that a label suppresses, or that has not gone far enough yet.
     """
     number = writer.put_incident(facts)
     row = writer.incident(number)
@@ -109,9 +149,10 @@ def put_incident(
         raise RuntimeError(f"incident {number} is gone")
     held = held_label(writer, row)
     suppressed = held.get("suppressed", row.suppressed)
-    withheld = not suppressed and withholds(number)
-    writer.change_incident(number, withheld=withheld, **held)
-    if not withheld and not suppressed:
+    untold = suppressed or (row.below_minimum and row.event is None)
+    withheld = not untold and withholds(number)
+    writer.change_incident(number, withheld=withheld, below_minimum=untold and row.below_minimum, **held)
+    if not withheld and not untold:
         events.note(writer, signal, number, facts, now)
     return number
 
@@ -180,7 +221,7 @@ class Budgets:
         for row in (*over, *reader.open_incidents()):
             signal = by_id.get(row.signal)
             shared = None if signal is None else self._of(signal.name)
-            if signal is None or shared is None or row.suppressed or row.ended == "imported":
+            if signal is None or shared is None or row.suppressed or row.below_minimum or row.ended == "imported":
                 continue
             rarity = _rarity(signal, row)
             if row.open and not row.withheld:

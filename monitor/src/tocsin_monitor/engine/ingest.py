@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, groupby
 
 from tocsin_monitor.as_json import verdict_json
 from tocsin_monitor.engine.aggregation import Aggregated, aggregate
 from tocsin_monitor.engine.block import DetectorInput, DetectorOutput, SignalBlock
 from tocsin_monitor.engine.engine_state import EngineState
-from tocsin_monitor.engine.incidents import alarm_facts, close_incident, nanoseconds
+from tocsin_monitor.engine.incidents import alarm_facts, close_incident, nanoseconds, put_incident, range_facts
 from tocsin_monitor.engine.isolation import judge_apart
 from tocsin_monitor.engine.lifecycle import create_from_first
 from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal
@@ -190,6 +190,7 @@ class Ingest:
             writer.add_kept_forecasts([(signal.row.id, last, signal.unsaved_forecasts.take()) for signal, last in due])
             self._state.pending_imports.put(writer, judged.past)
             changed = self._end_silences(writer, judged.fresh, now)
+            changed += self._out_of_range(writer, judged.fresh, now)
             for signal, facts in self._alarms(writer, judged, now):
                 number = self._state.put_alarm(writer, signal, facts, now)
                 changed.append((signal, number))
@@ -212,6 +213,27 @@ class Ingest:
                 close_incident(writer, self._state.events, signal, row, "returned", now)
                 ended.append((signal, row.id))
         return ended
+
+    def _out_of_range(
+        self, writer: StoreWriter, fresh: Mapping[MonitoredSignal, Sequence[JudgedObservation]], now: int
+    ) -> list[tuple[MonitoredSignal, int]]:
+        """Open, prolong and close incidents of values out of range. The first valid value closes one."""
+        changed = []
+        for signal, some in fresh.items():
+            number = signal.range_incident
+            if number is None and signal.row.rules.valid_range is None:
+                continue
+            for valid, run in groupby(some, lambda one: _is_valid(one.status, one.received.values)):
+                going_on = None if number is None else writer.incident(number)
+                if valid is False:
+                    facts = range_facts(signal, going_on, [one.received for one in run], now)
+                    number = put_incident(writer, self._state.events, signal, facts, now)
+                    changed.append((signal, number))
+                elif valid and going_on is not None:
+                    close_incident(writer, self._state.events, signal, going_on, "returned", now)
+                    changed.append((signal, going_on.id))
+                    number = None
+        return changed
 
     def _alarms(self, writer: StoreWriter, judged: JudgedTurn, now: int) -> list[tuple[MonitoredSignal, IncidentFacts]]:
         """The alarm incidents that started, changed or ended. Those that only lasted longer are stored here."""
@@ -266,6 +288,13 @@ def _output(
     except Exception:
         return None
     return {signal: outputs[signal.place] for signal in inputs}
+
+
+def _is_valid(status: Status, values: Sequence[float]) -> bool | None:
+    """Whether an observation is in the valid range; None if it does not say: it has no value, or is in maintenance."""
+    if status is Status.OUT_OF_RANGE:
+        return False
+    return True if status is Status.SCORED and any(value == value for value in values) else None
 
 
 def _sender(batch: Batch, observation: Observation) -> str | None:

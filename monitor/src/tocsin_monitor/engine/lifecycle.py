@@ -13,6 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from tocsin_monitor.as_json import incident_json
 from tocsin_monitor.config import Settings, check_detector, with_known_files
 from tocsin_monitor.engine.engine_state import EngineState
@@ -21,6 +23,7 @@ from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal
 from tocsin_monitor.engine.stages import values_of
 from tocsin_monitor.errors import RefusedError
 from tocsin_monitor.observations import MOST_FEATURES, Observation, check_name
+from tocsin_monitor.rules import NO_RULES, SignalRules
 from tocsin_monitor.store import SignalRow, StoreWriter
 
 
@@ -59,7 +62,7 @@ def create(state: EngineState, rows: Sequence[SignalRow]) -> dict[str, str]:
                 writer.add_signal(
                     name=row.name, features=row.features, settings=row.settings, silent_after=row.silent_after,
                     unit=row.unit, template=row.template, created=row.created, every=row.every,
-                    aggregate=row.aggregate, source=row.source,
+                    aggregate=row.aggregate, source=row.source, rules=row.rules,
                 )
                 for row in rows
                 if row.name in placed
@@ -99,6 +102,7 @@ def new_row(
     detector: dict[str, Any] | None = None,
     silent_after: float | None = None,
     unit: str | None = None,
+    rules: Mapping[str, Any] | None = None,
     trusted: Mapping[str, Any] | None = None,
 ) -> SignalRow:
     """A signal to store. Its template supplies what is not given; RefusedError if something is invalid.
@@ -128,6 +132,7 @@ def new_row(
         created=time.time_ns(),
         every=every,
         aggregate="mean" if template is None else template.aggregate,
+        rules=changed_rules(NO_RULES if template is None else template.rules, rules or {}, names),
     )
 
 
@@ -156,6 +161,20 @@ def check_silent_after(seconds: float | None) -> None:
     """Check the time after which a signal is silent, or RefusedError."""
     if seconds is not None and not (0 < seconds < math.inf):
         raise RefusedError(f"silent_after must be more than 0 seconds, got {seconds!r}")
+
+
+def changed_rules(rules: SignalRules, changes: Mapping[str, Any], features: Sequence[str]) -> SignalRules:
+    """A signal's rules with these changes, or RefusedError."""
+    try:
+        found = SignalRules.model_validate({**rules.model_dump(), **changes})
+    except ValidationError as error:
+        raise RefusedError(
+            "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        ) from None
+    unknown = sorted(set(found.valid_range).difference(features)) if isinstance(found.valid_range, dict) else ()
+    if unknown:
+        raise RefusedError(f"valid_range must be for the features {', '.join(features)}, got {', '.join(unknown)}")
+    return found
 
 
 def check_features(features: Sequence[str]) -> tuple[str, ...]:
@@ -222,9 +241,12 @@ def affected(before: Settings, after: Settings, match: str, rows: Iterable[Signa
         template = after.template_for(row.name)
         if template is not None and template.match == match:
             made = _as_new(before, row)
-            same = (made.settings, made.silent_after, made.unit) == (row.settings, row.silent_after, row.unit)
+            same = all(getattr(made, name) == getattr(row, name) for name in _OF_TEMPLATE)
             names[same].append(row.name)
     return Affected(tuple(sorted(names[True])), tuple(sorted(names[False])))
+
+
+_OF_TEMPLATE = ("settings", "silent_after", "unit", "rules")
 
 
 def _as_new(settings: Settings, row: SignalRow) -> SignalRow:
@@ -236,6 +258,7 @@ def _as_new(settings: Settings, row: SignalRow) -> SignalRow:
         silent_after=None if template is None else template.silent_after,
         unit=None if template is None else template.unit,
         template=None if template is None else template.match,
+        rules=NO_RULES if template is None else template.rules,
     )
 
 

@@ -19,7 +19,9 @@ from tocsin_monitor.store import ObservationRow, StoreReader
 log = logging.getLogger("tocsin.engine")
 
 # The statuses of observations that a detector takes, in the order of time.
-TAKEN = (Status.SCORED, Status.MAINTENANCE, Status.QUARANTINED, Status.IMPORTED)
+TAKEN = (Status.SCORED, Status.MAINTENANCE, Status.QUARANTINED, Status.IMPORTED, Status.OUT_OF_RANGE)
+# Of these, those that it takes as missing.
+TAKEN_AS_MISSING = (Status.MAINTENANCE, Status.OUT_OF_RANGE)
 # Stored observations of a signal per step. A step cannot be interrupted.
 PIECE = 256
 # A new detector learns from this many of the newest observations, or from more if it remembers more, up to the second
@@ -84,8 +86,8 @@ def latest(*times: int | None) -> int | None:
 
 
 def value_of(row: ObservationRow) -> tuple[float, ...]:
-    """The values that a detector takes from a stored observation: missing ones in a maintenance window."""
-    return (NOTHING,) * len(row.judged.value) if row.status is Status.MAINTENANCE else row.judged.value
+    """The values that a detector takes from a stored observation: missing ones in maintenance and out of range."""
+    return (NOTHING,) * len(row.judged.value) if row.status in TAKEN_AS_MISSING else row.judged.value
 
 
 def replay(

@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from tocsin_monitor.engine.lifecycle import (
     Affected,
     affected,
     changed,
+    changed_rules,
     check_features,
     check_silent_after,
     check_text,
@@ -53,13 +54,13 @@ class SignalChanges(Changes):
     @on_engine_thread
     def create(
         self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
-        silent_after: float | None = None, unit: str | None = None,
+        silent_after: float | None = None, unit: str | None = None, rules: Mapping[str, Any] | None = None,
     ) -> SignalStatus:  # fmt: skip
         """Create a signal before its first observation."""
         state = self._state
         if name in state.signals or name in state.quarantined:
             raise RefusedError(f"signal {name!r} already exists")
-        refused = create(state, [new_row(state.settings, name, features, detector, silent_after, unit)])
+        refused = create(state, [new_row(state.settings, name, features, detector, silent_after, unit, rules)])
         if refused:
             raise RefusedError(refused[name])
         return state.signal(name).status()
@@ -67,9 +68,10 @@ class SignalChanges(Changes):
     @on_engine_thread
     def configure(
         self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
-        silent_after: float | None = None, unit: str | None = None, *, keep: bool = False,
+        silent_after: float | None = None, unit: str | None = None, rules: Mapping[str, Any] | None = None, *,
+        keep: bool = False,
     ) -> SignalStatus:  # fmt: skip
-        """Change a signal; None leaves a setting unchanged.
+        """Change a signal; None leaves a setting unchanged, `rules` has only those to change.
 
         Settings of the detector that are not given come from the template; with `keep`, they stay. If they change, or
         the signal was quarantined, the detector learns anew from the store.
@@ -86,6 +88,7 @@ class SignalChanges(Changes):
             signal.row,
             silent_after=signal.row.silent_after if silent_after is None else silent_after,
             unit=signal.row.unit if unit is None else check_text("unit", unit),
+            rules=changed_rules(signal.row.rules, rules or {}, signal.row.features),
         )
         if detector is not None:
             row = changed(state.settings, row, detector) if keep else configured(state.settings, row, detector)
@@ -248,6 +251,11 @@ class TemplateChanges(Changes):
     def known(self) -> tuple[KnownTemplate, ...]:
         """All templates, in the order in which they are tried; from any thread."""
         return self._state.templates
+
+    @on_engine_thread
+    def use_settings(self, settings: Settings) -> None:
+        """Let other settings be in force, for new signals and what is looked up each time."""
+        self._state.use_settings(settings)
 
     @on_engine_thread
     def put(self, template: SignalTemplate, by: str = "") -> Affected:

@@ -15,6 +15,7 @@ from tocsin_monitor.engine.block import DetectorInput, SignalBlock
 from tocsin_monitor.engine.kept_forecasts import UnsavedForecasts
 from tocsin_monitor.fields import Shown, Time
 from tocsin_monitor.observations import StoredVerdict
+from tocsin_monitor.rules import SignalRules
 from tocsin_monitor.store import IncidentRow, ReferenceRow, SignalRow, StateRow, Store
 
 
@@ -53,7 +54,7 @@ class SignalStatus:
         Shown("How many it needs until its own past determines how rare something is; before, that is estimated."),
     ]
     silent: bool
-    #: That of alarms, if there is one, else the silence.
+    #: That of a value out of range, if there is one, else that of alarms, else the silence.
     incident: Annotated[int | None, Shown("The open incident.")]
     recent: Annotated[tuple[Point, ...], Shown("The newest observations: time, value of the first feature, p, alarm.")]
     reference: Annotated[ReferenceRow | None, Shown("The reference it is compared with instead of its own past.")]
@@ -71,6 +72,7 @@ class SignalDetails:
     guarantee: str
     settings: dict[str, Any]
     silent_after: float | None
+    rules: SignalRules
     memory_bytes: int
 
 
@@ -109,6 +111,7 @@ class MonitoredSignal:
     #: The numbers of its open incidents.
     alarm_incident: int | None = None
     silence_incident: int | None = None
+    range_incident: int | None = None
     recent: deque[Point] = field(default_factory=lambda: deque(maxlen=RECENT))
     #: The parts of its incomplete aggregates, by time; None if they must be read from the store.
     parts: dict[int, tuple[float, ...]] | None = None
@@ -235,11 +238,7 @@ class MonitoredSignal:
 
     def remember(self, incident: IncidentRow) -> None:
         """Remember a stored incident."""
-        number = incident.id if incident.open else None
-        if incident.kind == "alarm":
-            self.alarm_incident = number
-        else:
-            self.silence_incident = number
+        setattr(self, f"{incident.kind}_incident", incident.id if incident.open else None)
 
     def status(self) -> SignalStatus:
         fleet, newest = self.block.fleet, self.newest
@@ -262,7 +261,7 @@ class MonitoredSignal:
             warm_up=fleet.warm_up,
             own_past_after=fleet.own_past_after,
             silent=self.silence_incident is not None,
-            incident=self.alarm_incident if self.alarm_incident is not None else self.silence_incident,
+            incident=next(filter(None, (self.range_incident, self.alarm_incident, self.silence_incident)), None),
             recent=tuple(self.recent),
             reference=self.reference,
             warning=self.warning,
@@ -277,6 +276,7 @@ class MonitoredSignal:
             guarantee=fleet.guarantee,
             settings=self.row.settings,
             silent_after=self.silent_after,
+            rules=self.row.rules,
             memory_bytes=fleet.memory_bytes,
         )
 

@@ -180,18 +180,25 @@ def put_in_order(received: Iterable[Received], windows: Sequence[MaintenanceRow]
         if first is not one:
             order.repeated.append((one, first))
         elif isinstance(signal, QuarantinedSignal):
-            order.old.append(Ordered(one, Status.QUARANTINED))
+            order.old.append(Ordered(one, Status.OUT_OF_RANGE if _is_outside(one) else Status.QUARANTINED))
         elif not one.history and signal.last_time is not None and time <= signal.last_time:
             order.old.append(Ordered(one, Status.LATE))
         else:
             status = Status.IMPORTED if one.history else Status.SCORED
             if windows and in_maintenance(windows, signal.name, time):
                 status = Status.MAINTENANCE
+            elif signal.row.rules.valid_range is not None and _is_outside(one):
+                status = Status.OUT_OF_RANGE
             if one.history:
                 order.old.append(Ordered(one, status))
             else:
                 order.fresh.setdefault(signal, []).append(Ordered(one, status))
     return order
+
+
+def _is_outside(one: Received) -> bool:
+    row = one.signal.row
+    return row.rules.outside(row.features, one.values) is not None
 
 
 def without_duplicates(
@@ -242,4 +249,4 @@ def unjudged(one: Ordered) -> JudgedObservation:
 
 def in_maintenance(windows: Sequence[MaintenanceRow], name: str, time: int) -> bool:
     """Whether a maintenance window covers this signal at this time."""
-    return any(window.start <= time < window.end and fnmatchcase(name, window.pattern) for window in windows)
+    return any(fnmatchcase(name, window.pattern) and window.covers(time) for window in windows)

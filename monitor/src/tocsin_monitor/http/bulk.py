@@ -12,12 +12,14 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field, model_validator
 
 from tocsin_monitor.access_log import LONGEST_DETAILS, AccessEntry, recording
+from tocsin_monitor.as_json import time_or_none
 from tocsin_monitor.errors import MonitorError, RefusedError
-from tocsin_monitor.http.auth import OPERATOR, WRITER, Caller
+from tocsin_monitor.http.auth import ADMIN, OPERATOR, WRITER, Caller
 from tocsin_monitor.http.bodies import TAKES_JSON
 from tocsin_monitor.http.errors import UNKNOWN, WITH_BODY, HttpError
 from tocsin_monitor.http.incidents import check_end
 from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
+from tocsin_monitor.http.replies import Moment, list_of
 from tocsin_monitor.http.requests import Acknowledgement, Given, Label, Model, ShortText, SignalIn, Snooze, Text
 from tocsin_monitor.store import StoreReader
 
@@ -74,6 +76,14 @@ class BulkSignals(Chosen):
         return self
 
 
+class BulkRemoval(Chosen):
+    """Signals to remove."""
+
+    count: int = Field(
+        ge=1, description="How many the preview named. If there are more or fewer by now, none is removed."
+    )
+
+
 class BulkMaintenance(Model):
     """A maintenance window for each of these signals."""
 
@@ -87,6 +97,18 @@ class BulkMaintenance(Model):
         if self.start >= self.end:
             raise ValueError("end must be after start")
         return self
+
+
+class RemovedSignal(BaseModel):
+    """A signal that would be removed."""
+
+    signal: str
+    observations: int = Field(description="How many observations it has learned from.")
+    last_time: Moment | None
+    incident: int | None = Field(description="Its open incident.")
+
+
+RemovalPreview = list_of("RemovalPreview", "The signals that would be removed.", "signals", RemovedSignal)
 
 
 class ItemOut(BaseModel):
@@ -165,7 +187,7 @@ async def signals(given: BulkSignals, monitor: Monitor, caller: WRITER) -> Respo
             return _Item(name, "PUT", f"/signals/{name}", lambda: engine.follow_template(name))
         if settings is None:
             return _Item(name, "POST", f"/signals/{name}/-/reset", lambda: engine.reset(name))
-        wanted = settings.model_dump()
+        wanted = settings.wanted()
         return _Item(name, "PUT", f"/signals/{name}", lambda: engine.configure(name, **wanted, keep=True))
 
     return await _do(map(item, names), caller, _told(given), _missing(given, monitor, caller), 1)
@@ -188,6 +210,47 @@ async def maintenance(given: BulkMaintenance, monitor: Monitor, caller: OPERATOR
 
     names = chosen_names(chosen, monitor, caller)
     return await _do(map(item, names), caller, _told(given), _missing(chosen, monitor, caller), _AT_ONCE)
+
+
+@router.post(
+    "/removal/preview", summary="Preview the removal of many signals", response_model=RemovalPreview,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def preview_removal(given: Chosen, monitor: Monitor, caller: ADMIN) -> Response:
+    """Which signals there are, and what would be lost; nothing is removed."""
+    names = set(chosen_names(given, monitor, caller))
+    found = sorted((one for one in monitor.engine.overview() if one.name in names), key=lambda one: one.name)
+    return reply(
+        {
+            "signals": [
+                {
+                    "signal": one.name,
+                    "observations": one.observations,
+                    "last_time": time_or_none(one.last_time),
+                    "incident": one.incident,
+                }
+                for one in found
+            ]
+        }
+    )
+
+
+@router.post(
+    "/removal", summary="Remove many signals", response_model=BulkReply, responses=WITH_BODY | UNKNOWN,
+    dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def remove(given: BulkRemoval, monitor: Monitor, caller: ADMIN) -> Response:
+    """Removes each with its observations and incidents, as the preview named them."""
+    names = chosen_names(given, monitor, caller)
+    _check_count(len(names), MOST_ITEMS, "signals")
+    if len(names) != given.count:
+        raise RefusedError(f"count must be that of the preview: there are {len(names)} signals now, got {given.count}")
+    engine = monitor.engine.signals
+
+    def item(name: str) -> _Item:
+        return _Item(name, "DELETE", f"/signals/{name}", lambda: engine.remove(name))
+
+    return await _do(map(item, names), caller, _told(given), _missing(given, monitor, caller), _AT_ONCE)
 
 
 def chosen_names(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[str]:
@@ -223,7 +286,7 @@ def _check_count(found: int, most: int, what: str) -> None:
 
 def _told(given: Model) -> str:
     """What the access log says of each item."""
-    return given.model_dump_json(exclude={"signals", "pattern"}, exclude_none=True)[:LONGEST_DETAILS]
+    return given.model_dump_json(exclude={"signals", "pattern", "count"}, exclude_none=True)[:LONGEST_DETAILS]
 
 
 async def _do(

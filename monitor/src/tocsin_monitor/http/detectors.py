@@ -113,5 +113,6 @@ def _details_json(details: SignalDetails) -> dict[str, Any]:
         "guarantee": details.guarantee,
         "settings": details.settings,
         "silent_after": details.silent_after,
+        "rules": details.rules.model_dump(),
         "memory_bytes": details.memory_bytes,
     }

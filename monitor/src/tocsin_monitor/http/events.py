@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
@@ -16,7 +16,7 @@ from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, done, fro
 from tocsin_monitor.http.replies import EventDetails, EventOut, EventsReply
 from tocsin_monitor.http.requests import Acknowledgement, EventLabel, Given, Snooze
 from tocsin_monitor.observations import LONGEST_NAME
-from tocsin_monitor.store import EventRow, StoreReader
+from tocsin_monitor.store import EventRow, Kind, StoreReader
 
 MOST_EVENTS = 200
 MOST_MEMBERS = 1000
@@ -33,7 +33,7 @@ async def list_events(
         str | None, Query(max_length=LONGEST_NAME, description="Only those with an incident of this signal.")
     ] = None,
     open: Annotated[bool | None, Query(description="Only open ones, or only closed ones.")] = None,  # noqa: A002
-    kind: Annotated[Literal["alarm", "silence"] | None, Query(description="Only those of this kind.")] = None,
+    kind: Annotated[Kind | None, Query(description="Only those of this kind.")] = None,
     since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_EVENTS, description="The most events.")] = 50,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
@@ -16,7 +16,7 @@ from tocsin_monitor.http.replies import Annotations, IncidentOut, Incidents
 from tocsin_monitor.http.requests import Acknowledgement, Given, Label, Snooze
 from tocsin_monitor.observations import LONGEST_NAME
 from tocsin_monitor.sinks.alerts import level_of, summary_of
-from tocsin_monitor.store import IncidentRow, SignalRow, StoreReader
+from tocsin_monitor.store import IncidentRow, Kind, SignalRow, StoreReader
 from tocsin_monitor.tokens import fits_any
 
 MOST_INCIDENTS = 1000
@@ -35,7 +35,7 @@ async def list_incidents(
     caller: READER,
     signal: Annotated[str | None, Query(max_length=LONGEST_NAME, description="Only those of this signal.")] = None,
     open: Annotated[bool | None, Query(description="Only open ones, or only closed ones.")] = None,  # noqa: A002
-    kind: Annotated[Literal["alarm", "silence"] | None, Query(description="Only those of this kind.")] = None,
+    kind: Annotated[Kind | None, Query(description="Only those of this kind.")] = None,
     since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
     until: Annotated[Given | None, Query(description="Only those that did not start after this time.")] = None,
     like: Annotated[

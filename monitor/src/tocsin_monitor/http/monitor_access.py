@@ -15,6 +15,7 @@ from tocsin_monitor.config import Settings
 from tocsin_monitor.errors import MonitorError, NotReadyError, OverloadedError
 from tocsin_monitor.hub import Hub
 from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.reloading import Reloaded
 from tocsin_monitor.store import Store, StoreReader
 
 if TYPE_CHECKING:
@@ -115,6 +116,9 @@ class MonitorAccess(Protocol):
     @property
     def sinks(self) -> Sequence[SourceOrSink]:
         """Where incidents go."""
+
+    async def reload(self) -> Reloaded:
+        """Read the settings again."""
 
     @property
     def started(self) -> int:

@@ -11,11 +11,14 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from tocsin_monitor.engine import Progress, SignalStatus
 from tocsin_monitor.fields import DeclaredField, declared
+from tocsin_monitor.rules import SignalRules, ValidRange
 from tocsin_monitor.store import EventRow, EventSummary, IncidentRow, MaintenanceRow, ReferenceRow, RefusedRow, Role
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-15T12:00:00.123Z"])]
 Number = float | None
-Became = Literal["scored", "late", "maintenance", "duplicate", "future", "refused", "quarantined", "imported", "part"]
+Became = Literal[
+    "scored", "late", "maintenance", "duplicate", "future", "refused", "quarantined", "imported", "part", "out_of_range"
+]
 OneOrAll = float | list[Number] | None
 Point = Annotated[
     tuple[str, Number, Number, bool],
@@ -147,6 +150,7 @@ class Details(BaseModel):
     guarantee: str
     settings: dict[str, Any]
     silent_after: Number
+    rules: SignalRules
     memory_bytes: int
 
 
@@ -225,7 +229,17 @@ EventDetails = create_model(
     suspects=(list[SuspectOut], Field(description="The first signals to move, at most 5.")),
 )
 
-MaintenanceOut = model_of("MaintenanceOut", "A maintenance window.", MaintenanceRow)
+
+class OccurrenceOut(BaseModel):
+    """One time of a window that recurs."""
+
+    start: Moment
+    end: Moment
+
+
+MaintenanceOut = model_of(
+    "MaintenanceOut", "A maintenance window.", MaintenanceRow, end=Moment | None, occurrences=list[OccurrenceOut]
+)
 
 MaintenanceWindows = list_of("MaintenanceWindows", "All maintenance windows.", "maintenance", MaintenanceOut)
 
@@ -256,6 +270,9 @@ class TemplateSettings(BaseModel):
     features: list[str] | None
     silent_after: Number
     unit: str | None
+    valid_range: ValidRange
+    min_deviation: Number
+    min_level: Number
     every: Number
     aggregate: str
     detector: dict[str, Any]
@@ -335,6 +352,13 @@ class StatusOut(BaseModel):
     outbox: dict[str, int] = Field(description="Waiting messages, by sink.")
     sources: list[SourceOut]
     sinks: list[ConnectionOut]
+
+
+class ReloadedOut(BaseModel):
+    """What became of the settings file."""
+
+    changed: list[str] = Field(description="The settings that changed.")
+    needs_restart: list[str] = Field(description="Settings of the file that are not in force before a restart.")
 
 
 class ImportedSignal(BaseModel):

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from tocsin_monitor.observations import LONGEST_NAME, MOST_FEATURES, time_of
+from tocsin_monitor.rules import RULES, MinDeviation, MinLevel, ValidRange
+from tocsin_monitor.schedules import LONGEST, Schedule
 from tocsin_monitor.store import LabelName, Role
 from tocsin_monitor.tokens import MOST_PATTERNS, NAME_PATTERN
 
@@ -82,6 +84,14 @@ class SignalIn(Model):
         description="Seconds without an observation before it is reported as silent.",
     )
     unit: ShortText | None = Field(None, description="The unit of its values.", examples=["bar"])
+    valid_range: ValidRange = None
+    min_deviation: MinDeviation = None
+    min_level: MinLevel = None
+
+    def wanted(self) -> dict[str, Any]:
+        """What to change. A rule that is null is removed; one that is not given stays."""
+        rules = self.model_dump(include=set(RULES), exclude_unset=True)
+        return {**self.model_dump(exclude=set(RULES)), "rules": rules}
 
 
 class ImportIn(Model):
@@ -183,15 +193,37 @@ class MaintenanceIn(Model):
     """A time in which signals that match a pattern do not alarm."""
 
     pattern: ShortText = Field(description="A name pattern with * and ?.", examples=["plant/line 2/*"])
-    start: Given
-    end: Given
+    start: Given | None = Field(None, description="By default now, if it recurs.")
+    end: Given | None = Field(None, description="By default never, if it recurs.")
     reason: Text = ""
+    schedule: ShortText | None = Field(
+        None,
+        description="It recurs: when it starts, as in cron (minute, hour, day, month, day of the week).",
+        examples=["0 22 * * sat"],
+    )
+    duration: float | None = Field(
+        None, ge=60, le=LONGEST, allow_inf_nan=False, description="How many seconds it then lasts.", examples=[7200]
+    )
+    time_zone: ShortText = Field("UTC", description="The time zone of the schedule.", examples=["Europe/Vienna"])
 
     @model_validator(mode="after")
-    def _order(self) -> "MaintenanceIn":
-        if self.start >= self.end:
+    def _complete(self) -> "MaintenanceIn":
+        if (self.schedule is None) != (self.duration is None):
+            raise ValueError("give both schedule and duration, or neither")
+        if self.schedule is None and (self.start is None or self.end is None):
+            raise ValueError("give start and end, or schedule and duration")
+        if self.start is not None and self.end is not None and self.start >= self.end:
             raise ValueError("end must be after start")
+        if self.recurs is not None and next(self.recurs.occurrences(0), None) is None:
+            raise ValueError(f"schedule must be a time that comes, got {self.schedule!r}")
         return self
+
+    @property
+    def recurs(self) -> Schedule | None:
+        """When it recurs, if it does."""
+        if self.schedule is None or self.duration is None:
+            return None
+        return Schedule(self.schedule, self.time_zone, self.duration)
 
 
 class TokenIn(Model):

@@ -130,9 +130,12 @@ async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
     dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRITER) -> Response:
-    """An existing signal keeps settings that are not given. If they change, its detector relearns from the store."""
+    """An existing signal keeps settings that are not given. If they change, its detector relearns from the store.
+
+    null removes a valid range or a minimum; these change without relearning.
+    """
     check_ready(monitor)
-    wanted, engine = given.model_dump(), monitor.engine
+    wanted, engine = given.wanted(), monitor.engine
     try:
         engine.status(name)
         change, code = engine.signals.configure(name, **wanted), 200

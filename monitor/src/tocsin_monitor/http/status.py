@@ -11,15 +11,16 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from tocsin import __version__
-from tocsin_monitor.as_json import time_or_none, time_text
+from tocsin_monitor.as_json import json_of, time_or_none, time_text
 from tocsin_monitor.engine import SignalStatus
 from tocsin_monitor.errors import NotReadyError
-from tocsin_monitor.http.auth import READER
+from tocsin_monitor.http.auth import ADMIN, READER
 from tocsin_monitor.http.errors import COMMON, errors
 from tocsin_monitor.http.monitor_access import Monitor, SourceOrSink, check_ready, from_store, reply
 from tocsin_monitor.http.push import Pushed
-from tocsin_monitor.http.replies import Health, StatusOut
+from tocsin_monitor.http.replies import Health, ReloadedOut, StatusOut
 from tocsin_monitor.observations import LONGEST_NAME
+from tocsin_monitor.reloading import Reloaded
 from tocsin_monitor.store import ObservationRow
 from tocsin_monitor.tokens import fits_any
 
@@ -61,6 +62,13 @@ async def metrics(monitor: Monitor, caller: READER) -> Response:
     monitor.metrics.store_bytes.set(numbers.store_bytes)
     monitor.metrics.stream_subscribers.set(monitor.hub.subscribers)
     return Response(monitor.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.post("/reload", summary="Read the settings file again", response_model=ReloadedOut, responses=COMMON)
+async def reload(monitor: Monitor, caller: ADMIN) -> Response:
+    """All settings are checked before any changes; if one is wrong, none does. Existing signals stay as they are."""
+    check_ready(monitor)
+    return reply(json_of(Reloaded, await monitor.reload()))
 
 
 @router.get("/status", summary="How the monitor is doing", response_model=StatusOut, responses=COMMON)

@@ -63,7 +63,7 @@ def _of_one(signal: str, incident: IncidentRow, settings: Settings) -> tuple[str
     return (
         escape(signal),
         escape(ending_of(incident.ended).short),
-        "" if incident.kind == "silence" else f"{incident.severity:.1f}",
+        f"{incident.severity:.1f}" if incident.kind == "alarm" else "",
         linked(seen, page_link(settings, "incidents", incident.id)),
         escape(_handled(incident)),
     )

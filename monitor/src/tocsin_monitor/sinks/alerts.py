@@ -15,7 +15,7 @@ from tocsin_monitor.store import EventSummary, IncidentRow, LeadRow, Message, Si
 #: From this severity on, an incident is "critical": hardly a false incident reaches it, and most faults that somebody
 #: should look at now do.
 CRITICAL = 4.0
-NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence"}
+NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence", "range": "TocsinOutOfRange"}
 #: The labels that identify an alert; settings must not change them.
 IDENTITY = ("alertname", "incident", "signal")
 
@@ -133,7 +133,7 @@ def summary_of(incident: IncidentRow, signal: SignalRow, status: Message) -> str
 
 def _annotations(incident: IncidentRow, signal: SignalRow, url: str, over: bool) -> dict[str, str]:
     since, whole = time_text(incident.start), several(incident)
-    story = f"No observation since {since}." if incident.kind == "silence" else _story(incident, signal)
+    story = _story(incident, signal)
     if whole is not None:
         story = story_of(whole)
     notes = {
@@ -161,6 +161,10 @@ def _ending(incident: IncidentRow) -> Ending:
 
 
 def _story(incident: IncidentRow, signal: SignalRow) -> str:
+    if incident.kind == "silence":
+        return f"No observation since {time_text(incident.start)}."
+    if incident.kind == "range":
+        return f"{incident.explanation} at {time_text(incident.peak)}, out of range since {time_text(incident.start)}."
     unit = f" {signal.unit}" if signal.unit else ""
     alarms = "1 alarm" if incident.alarms == 1 else f"{incident.alarms} alarms"
     parts = [

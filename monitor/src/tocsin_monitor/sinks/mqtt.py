@@ -42,8 +42,8 @@ class MqttSink(Sink):
 
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
         topic = self._settings.topic.format(signal=signal.name.translate(_FORBIDDEN))
-        if incident.kind == "silence":
-            topic += "/silence"
+        if incident.kind != "alarm":
+            topic += f"/{incident.kind}"
         message = {
             "status": status,
             "summary": summary_of(incident, signal, status),

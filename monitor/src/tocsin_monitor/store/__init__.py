@@ -3,6 +3,7 @@
 from tocsin_monitor.errors import DamagedError, StoreError, UnfitError
 from tocsin_monitor.store.reader import StoreReader
 from tocsin_monitor.store.rows import (
+    FOREVER,
     LIMIT,
     PLACE,
     SOURCE,
@@ -35,6 +36,7 @@ from tocsin_monitor.store.store import Store
 from tocsin_monitor.store.writer import StoreWriter
 
 __all__ = [
+    "FOREVER",
     "LIMIT",
     "PLACE",
     "SOURCE",

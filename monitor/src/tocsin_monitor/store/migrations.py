@@ -34,9 +34,17 @@ def _onsets_and_labels(connection: Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX incidents_alike ON incidents (signal, alike, start)")
 
 
+def _rules_and_schedules(connection: Connection) -> None:
+    """Signals have rules, incidents below a minimum are marked, and maintenance recurs."""
+    connection.exec_driver_sql("ALTER TABLE signals ADD COLUMN rules TEXT")
+    connection.exec_driver_sql("ALTER TABLE incidents ADD COLUMN below_minimum BOOLEAN NOT NULL DEFAULT FALSE")
+    for column in ("schedule TEXT", "duration DOUBLE PRECISION", "time_zone TEXT"):
+        connection.exec_driver_sql(f"ALTER TABLE maintenance ADD COLUMN {column}")
+
+
 # The first migrates from version 1, the tables of release 0.1.0, to version 2, and so on. A new store is created from
 # `schema.metadata`, so the last migration must result in the same tables. Never change a released migration.
-MIGRATIONS: tuple[Migration, ...] = (_onsets_and_labels,)
+MIGRATIONS: tuple[Migration, ...] = (_onsets_and_labels, _rules_and_schedules)
 
 # The lock held while tables are created or changed, so that two processes do not do so at the same time.
 _CHANGING = 0x746F6373696E

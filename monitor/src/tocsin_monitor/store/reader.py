@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, func,
 
 from tocsin.detection import MUCH_SEVERER
 from tocsin_monitor.observations import Status
+from tocsin_monitor.rules import NO_RULES, SignalRules
 from tocsin_monitor.store import encoding, schema
 from tocsin_monitor.store.events import EventReader, incident_of
 from tocsin_monitor.store.removal import REMOVED, LeavingReader, name_of
@@ -361,6 +362,7 @@ def _signal(row: Row[Any]) -> SignalRow:
     try:
         fields["features"] = encoding.names_from_text(fields["features"])
         fields["settings"] = json.loads(fields["settings"])
+        fields["rules"] = NO_RULES if fields["rules"] is None else SignalRules.model_validate_json(fields["rules"])
         numbers = [fields[name] for name in ("silent_after", "every") if fields[name] is not None]
         if not isinstance(fields["settings"], dict) or not all(isinstance(one, str) for one in fields["features"]):
             raise TypeError("settings must be an object, and features names")
@@ -368,7 +370,7 @@ def _signal(row: Row[Any]) -> SignalRow:
             raise TypeError("created, silent_after and every must be numbers")
     except (TypeError, ValueError) as error:
         # It is set aside: the others must not suffer from it.
-        unknown = {"features": ("value",), "silent_after": None, "every": None, "created": 0}
+        unknown = {"features": ("value",), "silent_after": None, "every": None, "created": 0, "rules": NO_RULES}
         fields |= {**unknown, "settings": {DAMAGE: f"its row in the store is damaged: {error}"}}
     return SignalRow(**fields)
 

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 
 from tocsin_monitor.fields import Shown, Time
 from tocsin_monitor.observations import Status, StoredVerdict
+from tocsin_monitor.rules import NO_RULES, SignalRules
+from tocsin_monitor.schedules import Schedule
 
-Kind = Literal["alarm", "silence"]
+Kind = Literal["alarm", "silence", "range"]
 Message = Literal["firing", "resolved"]
 #: Why an incident ended. A detector gives the first four reasons; the next two mean that its detector was replaced.
 #: "removed" means that its signal was removed. The last means that the incident was found in imported history, and
@@ -41,6 +43,7 @@ class SignalRow:
     aggregate: str = "mean"
     #: Who sends it, as far as that was stored.
     source: str | None = None
+    rules: SignalRules = NO_RULES
 
     @property
     def damage(self) -> str | None:
@@ -118,6 +121,10 @@ class IncidentFacts:
         Shown("Incidents of a signal with the same of this are alike: the view, the main feature, the direction."),
     ] = None
     advice: Annotated[str | None, Shown("What would show such an incident sooner, if it was noticed late.")] = None
+    below_minimum: Annotated[
+        bool,
+        Shown("Whether no alerts are sent about it because it is below the signal's `min_deviation` or `min_level`."),
+    ] = False
     open: bool
     opened: Time
     closed: Time | None
@@ -157,7 +164,9 @@ class IncidentRow(IncidentFacts):
     suppressed: Annotated[bool, Shown("Whether no alerts are sent about it because of that label.")] = False
     excluded: Annotated[bool, Shown("Whether its observations are excluded from the calibration set.")]
     withheld: Annotated[bool, Shown("Whether it is withheld from sinks because the budget went to rarer incidents.")]
-    event: Annotated[int | None, Shown("Its event; null if it is withheld, suppressed or imported.")] = None
+    event: Annotated[
+        int | None, Shown("Its event; null if it is withheld, suppressed, below a minimum or imported.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +267,27 @@ class MaintenanceRow:
     end: Time
     reason: str
     created_by: str
+    schedule: Annotated[
+        str | None,
+        Shown('When it recurs from `start` to `end`, as in cron: "0 22 * * sat". null: it lasts all that time.'),
+    ] = None
+    duration: Annotated[float | None, Shown("How many seconds it lasts each time.")] = None
+    time_zone: Annotated[str | None, Shown("The time zone of the schedule.")] = None
+
+    @property
+    def recurs(self) -> Schedule | None:
+        """When it recurs, if it does."""
+        if self.schedule is None:
+            return None
+        return Schedule(self.schedule, self.time_zone or "UTC", self.duration or 0.0)
+
+    def covers(self, time: int) -> bool:
+        """Whether it lasts at this time."""
+        return self.start <= time < self.end and ((recurs := self.recurs) is None or recurs.covers(time))
+
+
+#: The end of what recurs until it is removed.
+FOREVER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ signals = Table(
     Column("every", Double),
     Column("aggregate", Text, nullable=False, server_default="mean"),
     Column("source", CleanText),
+    Column("rules", CleanText),
     sqlite_autoincrement=True,
 )
 
@@ -213,6 +214,9 @@ maintenance = Table(
     Column("end", BigInteger, nullable=False),
     Column("reason", CleanText, nullable=False),
     Column("created_by", CleanText, nullable=False),
+    Column("schedule", CleanText),
+    Column("duration", Double),
+    Column("time_zone", CleanText),
     sqlite_autoincrement=True,
 )
 

@@ -10,6 +10,8 @@ from sqlalchemy.exc import IntegrityError
 
 from tocsin_monitor.access_log import AccessEntry
 from tocsin_monitor.errors import RefusedError, UnknownError
+from tocsin_monitor.rules import NO_RULES, SignalRules
+from tocsin_monitor.schedules import Schedule
 from tocsin_monitor.store import encoding, removal, schema
 from tocsin_monitor.store.encoding import insert_observations
 from tocsin_monitor.store.events import EventWriter
@@ -38,7 +40,7 @@ _FLAGS = ("holds", "suppressed", "excluded", "withheld")
 # The most entries of the access log, and after how many new ones the oldest are removed.
 MOST_LOGGED = 200_000
 _LOG_PIECE = 1000
-_OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template", "source"})
+_OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template", "source", "rules"})
 
 
 class StoreWriter(StoreReader, EventWriter, LeavingWriter):
@@ -57,6 +59,7 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         every: float | None = None,
         aggregate: str = "mean",
         source: str | None = None,
+        rules: SignalRules = NO_RULES,
     ) -> SignalRow:
         if self.signal(name) is not None:
             raise RefusedError(f"signal {name!r} already exists")
@@ -64,14 +67,16 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
             "name": name, "silent_after": silent_after, "unit": unit, "template": template, "created": created,
             "every": every, "aggregate": aggregate, "source": source,
         }  # fmt: skip
-        number = self._insert(schema.signals, {**values, **_texts({"features": features, "settings": settings})})
+        number = self._insert(
+            schema.signals, {**values, **_texts({"features": features, "settings": settings, "rules": rules})}
+        )
         return SignalRow(
             number, name, tuple(features), dict(settings), silent_after, unit, template, created, every, aggregate,
-            source,
+            source, rules,
         )  # fmt: skip
 
     def change_signal(self, signal_id: int, **changes: Any) -> None:
-        """Change fields of a signal: features, settings, silent_after, unit, template, source."""
+        """Change fields of a signal: features, settings, silent_after, unit, template, source, rules."""
         _check_names(changes, _OF_SIGNALS, "a signal")
         self._change(schema.signals, signal_id, _texts(changes))
 
@@ -255,9 +260,13 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         failed = {"attempts": attempts, "error": error, "next_attempt": next_attempt}
         self._change(schema.outbox, outbox_id, failed)
 
-    def add_maintenance(self, pattern: str, start: int, end: int, reason: str, created_by: str) -> int:
+    def add_maintenance(
+        self, pattern: str, start: int, end: int, reason: str, created_by: str, recurs: Schedule | None = None
+    ) -> int:
         """Add a maintenance window and return its number."""
         window = {"pattern": pattern, "start": start, "end": end, "reason": reason, "created_by": created_by}
+        if recurs is not None:
+            window |= {"schedule": recurs.text, "duration": recurs.duration, "time_zone": recurs.time_zone}
         return self._insert(schema.maintenance, window)
 
     def remove_maintenance(self, maintenance_id: int) -> None:
@@ -358,6 +367,9 @@ def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
         texts["features"] = encoding.names_to_text(texts["features"])
     if "settings" in texts:
         texts["settings"] = json.dumps(dict(texts["settings"]))
+    if "rules" in texts:
+        given = texts["rules"]
+        texts["rules"] = None if given == NO_RULES else given.model_dump_json(exclude_defaults=True)
     return texts
 
 

@@ -59,6 +59,10 @@ class Incident:
     direction: str | None
     deviation: float
     contributions: dict[str, float] = field(default_factory=dict)
+    #: How far its alarms went from the forecast or from the usual value, whichever is further, and the largest value at
+    #: an alarm; of the feature that was most anomalous then, NaN if unknown.
+    away: float = float("nan")
+    highest: float = float("nan")
     #: The evidence at the peak, in nats.
     evidence: float = -math.inf
     #: How many observations of the signal came before it.
@@ -189,6 +193,12 @@ class IncidentLog:
         incident.p = min(incident.p, float(verdicts.p[step, column]))
         incident.return_period = max(incident.return_period, 0.0 if np.isnan(period) else period)
         incident.severity = max(incident.severity, severity)
+        if not np.isnan(feature_p).all():
+            worst = int(np.nanargmin(feature_p))
+            value = verdicts.value[step, column, worst]
+            centres = verdicts.forecast[step, column, worst], verdicts.usual[step, column, worst, 0]
+            incident.away = float(np.fmax.reduce([incident.away, *np.abs(value - np.array(centres))]))
+            incident.highest = float(np.fmax(incident.highest, value))
         # The end of a fault often shows as much as its start, on the other side.
         if evidence > incident.evidence + constants().certainty:
             incident.peak, incident.evidence = time, evidence

@@ -1,11 +1,12 @@
 /** What can be done with many signals at once: with those selected, or with all that are shown. */
 
+import { request } from "./api.js";
 import { send } from "./bulk.js";
 import { askForSettings } from "./bulk_settings.js";
 import { ask, confirmed, field } from "./dialogs.js";
-import { el } from "./dom.js";
+import { el, nameOf } from "./dom.js";
 import { fleet } from "./fleet.js";
-import { counted } from "./format.js";
+import { ago, count, counted } from "./format.js";
 import { askForLabel, askForSnooze } from "./incident_forms.js";
 import { askForWindow } from "./maintenance_dialog.js";
 import { notice } from "./notices.js";
@@ -37,6 +38,7 @@ export function bulkBar(selection, changed) {
     offer("Maintenance", maintenance),
     offer("Settings", settings, allowed("write")),
     offer("Reset", reset, allowed("write")),
+    offer("Remove", remove, allowed("admin")),
   );
 
   function toggle() {
@@ -131,4 +133,36 @@ async function reset(names) {
     `Reset ${counted(names.length, "signal")}`,
   );
   if (sure) await send("signals", { signals: names, reset: true }, "Reset");
+}
+
+/**
+ * Show what would be lost, and remove it if that is confirmed.
+ * @param {string[]} names
+ */
+async function remove(names) {
+  /** @type {{signal: string, observations: number, last_time: string | null}[]} */
+  let found;
+  try {
+    found = (await request("POST", "/bulk/removal/preview", { signals: names })).signals;
+  } catch (error) {
+    return notice(error instanceof Error ? error.message : String(error), "failed");
+  }
+  const many = counted(found.length, "signal");
+  const sure = await ask({
+    title: `Remove ${many}`,
+    body: [
+      el("p", {}, "Their observations, incidents and references are removed too. This cannot be undone."),
+      el(
+        "ul",
+        { class: "failures" },
+        ...found.map(({ signal, observations, last_time: last }) =>
+          el("li", {}, nameOf(signal), `: ${count(observations)} learned, newest ${last ? ago(last) : "none"}`),
+        ),
+      ),
+    ],
+    accept: `Remove ${many}`,
+    danger: true,
+    answer: () => true,
+  });
+  if (sure) await send("removal", { signals: names, count: found.length }, "Remove");
 }

@@ -124,7 +124,9 @@ class Fleet {
   #isInWindow({ name, last_time: last }) {
     const at = moment(last);
     return this.#windows.some(
-      ({ start, end, pattern }) => moment(start) <= at && at < moment(end) && fits(pattern, name),
+      ({ pattern, schedule, occurrences, ...whole }) =>
+        fits(pattern, name) &&
+        (schedule ? occurrences : [whole]).some(({ start, end }) => moment(start) <= at && (end === null || at < moment(end))),
     );
   }
 

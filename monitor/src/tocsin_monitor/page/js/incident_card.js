@@ -16,7 +16,7 @@ import { incidentHash } from "./router.js";
  * @param {Incident} incident
  */
 export function tags(incident) {
-  const { acknowledged, acknowledged_by: by, snoozed_until: until, excluded, withheld, suppressed } = incident;
+  const { acknowledged, acknowledged_by: by, snoozed_until: until, excluded, withheld, suppressed, below_minimum: minor } = incident;
   const end = ending(incident);
   const over = end ? `closed: ${end[0]}` : "closed";
   return el(
@@ -28,6 +28,7 @@ export function tags(incident) {
     incident.label && el("span", { class: `tag label-${incident.label.replace(" ", "-")}` }, labelWords(incident)),
     excluded && el("span", { class: "tag" }, "excluded from calibration"),
     withheld && el("span", { class: "tag", title: "The budget is for rarer incidents: no message was sent." }, "not reported"),
+    minor && el("span", { class: "tag", title: "Below the signal's minimum: no message was sent." }, "below minimum"),
     suppressed && el("span", { class: "tag", title: "A label holds: no message was sent." }, "suppressed"),
   );
 }

@@ -28,6 +28,7 @@ const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
 export function ending({ kind, open, ended }) {
   if (open || !ended) return null;
   if (kind === "silence" && ended === "returned") return ["sending again", "The signal is sending again."];
+  if (kind === "range" && ended === "returned") return ["in range again", "The signal is in its valid range again."];
   return ENDINGS[ended] ?? [ended, ended];
 }
 
@@ -39,6 +40,10 @@ export function story(incident) {
   if (incident.kind === "silence") {
     const lasted = (incident.closed ? moment(incident.closed) : Date.now()) - moment(incident.start);
     return incident.open ? `no observation for ${duration(lasted)}` : `was silent for ${duration(lasted)}`;
+  }
+  if (incident.kind === "range") {
+    const many = counted(incident.duration, "observation");
+    return `out of range: ${incident.explanation}; ${many}${incident.open ? " so far" : ""}`;
   }
   // The duration of an open incident keeps growing.
   const within = incident.open ? "so far" : `in ${counted(incident.duration, "observation")}`;

@@ -8,7 +8,42 @@ import { el } from "./dom.js";
  * @property {Record<string, any>} detector
  * @property {number} [silent_after]
  * @property {string} [unit]
+ * @property {any} [valid_range]
+ * @property {number | null} [min_deviation]
+ * @property {number | null} [min_level]
  */
+
+/** @typedef {import("./types.js").Rules} Rules */
+
+/**
+ * A valid range in words: "0 to 120", "0 to" without an upper bound; of several features as JSON.
+ * @param {Rules["valid_range"] | undefined} range
+ */
+export function rangeText(range) {
+  if (!range) return "";
+  return Array.isArray(range) ? `${range[0] ?? ""} to ${range[1] ?? ""}`.trim() : JSON.stringify(range);
+}
+
+/**
+ * What the rules say, each with its name.
+ * @param {Rules} rules
+ * @returns {[string, string][]}
+ */
+export function ruleWords({ valid_range: range, min_deviation: deviation, min_level: level }) {
+  /** @type {[string, string | number | null][]} */
+  const found = [["valid range", rangeText(range)], ["minimum deviation", deviation], ["minimum level", level]];
+  return found.filter(([, value]) => value !== null && value !== "").map(([name, value]) => [name, String(value)]);
+}
+
+/**
+ * What such words say; what they do not say is left to the monitor to refuse.
+ * @param {string} text
+ */
+function rangeOf(text) {
+  if (/^[[{]/.test(text)) return JSON.parse(text);
+  const ends = text.split(/\bto\b/).map((end) => (end.trim() ? plain(end) : null));
+  return ends.length === 2 ? ends : text;
+}
 
 /**
  * A number if it is one, else the text: an alarm rate may be 0.001 or 1/day.
@@ -21,9 +56,10 @@ const plain = (text) => (text.trim() !== "" && Number.isFinite(Number(text)) ? N
  * @param {Record<string, any>} [now.settings]
  * @param {number | null} [now.silent]
  * @param {string | null} [now.unit]
+ * @param {Partial<Rules>} [now.rules]
  * @param {string} [automatic] what it means to leave the time of silence empty
  */
-export function settingsFields({ settings = {}, silent, unit } = {}, automatic = "empty for automatic") {
+export function settingsFields({ settings = {}, silent, unit, rules = {} } = {}, automatic = "empty for automatic") {
   const { alarm_rate: rate, interval, ...others } = settings;
   const input = (/** @type {string} */ name, /** @type {any} */ value) =>
     el("input", { name, value: value ?? "", spellcheck: "false", autocomplete: "off" });
@@ -32,6 +68,9 @@ export function settingsFields({ settings = {}, silent, unit } = {}, automatic =
     interval: input("interval", interval),
     silent: el("input", { name: "silent_after", type: "number", min: 0, step: "any", value: silent ?? "" }),
     unit: input("unit", unit),
+    range: input("valid_range", rangeText(rules.valid_range)),
+    deviation: el("input", { name: "min_deviation", type: "number", min: 0, step: "any", value: rules.min_deviation ?? "" }),
+    level: el("input", { name: "min_level", type: "number", step: "any", value: rules.min_level ?? "" }),
     others: el(
       "textarea",
       { name: "others", rows: Object.keys(others).length ? 6 : 3, spellcheck: "false" },
@@ -39,6 +78,8 @@ export function settingsFields({ settings = {}, silent, unit } = {}, automatic =
     ),
   };
   const problem = problemLine();
+  /** @type {(name: keyof Rules, text: string, read: (text: string) => any) => object} null removes what there was */
+  const rule = (name, text, read) => (text ? { [name]: read(text) } : (rules[name] ?? null) === null ? {} : { [name]: null });
 
   return {
     elements: [
@@ -46,6 +87,9 @@ export function settingsFields({ settings = {}, silent, unit } = {}, automatic =
       field("Interval", fields.interval, "The time between observations, such as 1min; budgets need it."),
       field("Silent after", fields.silent, `Seconds without an observation; ${automatic}.`),
       field("Unit", fields.unit),
+      field("Valid range", fields.range, "Such as 0 to 120. Other values are reported at once, and not learned."),
+      field("Minimum deviation", fields.deviation, "In the unit. Nobody is told of alarms that go less far."),
+      field("Minimum level", fields.level, "In the unit. Nobody is told of alarms with lower values."),
       field("Other settings", fields.others, "JSON; see the documentation of the detector."),
     ],
     problem,
@@ -61,7 +105,14 @@ export function settingsFields({ settings = {}, silent, unit } = {}, automatic =
         if (fields.rate.value.trim()) detector.alarm_rate = plain(fields.rate.value);
         if (fields.interval.value.trim()) detector.interval = plain(fields.interval.value);
         const [after, measure] = [fields.silent.value, fields.unit.value.trim()];
-        return { detector, ...(after && { silent_after: Number(after) }), ...(measure && { unit: measure }) };
+        return {
+          detector,
+          ...(after && { silent_after: Number(after) }),
+          ...(measure && { unit: measure }),
+          ...rule("valid_range", fields.range.value.trim(), rangeOf),
+          ...rule("min_deviation", fields.deviation.value, Number),
+          ...rule("min_level", fields.level.value, Number),
+        };
       } catch {
         problem.refuse('Other settings must be JSON, such as {"window": 2000}.');
         fields.others.focus();

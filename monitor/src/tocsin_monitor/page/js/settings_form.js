@@ -13,8 +13,8 @@ import { trialPanel } from "./trial_panel.js";
  * @param {string | null} unit
  * @param {() => void} close
  */
-export function settingsForm(name, { settings, silent_after: silent }, unit, close) {
-  const fields = settingsFields({ settings, silent, unit });
+export function settingsForm(name, { settings, silent_after: silent, rules }, unit, close) {
+  const fields = settingsFields({ settings, silent, unit, rules });
   const trial = trialPanel(async (stop, tell) => {
     const wanted = fields.read();
     if (wanted) await tryOut(name, wanted.detector, stop, tell);

@@ -7,6 +7,7 @@ import { el, fact } from "./dom.js";
 import { bytes, count, counted, duration, number } from "./format.js";
 import { auditInWords } from "./rates.js";
 import { allowed } from "./role.js";
+import { ruleWords } from "./settings_fields.js";
 import { settingsForm } from "./settings_form.js";
 
 /** @typedef {import("./types.js").Details} Details */
@@ -110,7 +111,7 @@ function settingsPanel(signal, details) {
 }
 
 /** @param {Details} details */
-function settingsContent({ settings, silent_after: silent, memory_bytes: memory }) {
+function settingsContent({ settings, silent_after: silent, rules, memory_bytes: memory }) {
   const text = (/** @type {any} */ value) =>
     value === null
       ? "none"
@@ -126,6 +127,7 @@ function settingsContent({ settings, silent_after: silent, memory_bytes: memory 
       "dl",
       { class: "facts" },
       ...Object.entries(settings).map(([name, value]) => fact(name.replaceAll("_", " "), text(value))),
+      ...ruleWords(rules).map(([name, value]) => fact(name, value)),
       fact("silent after", silent === null ? "automatic" : duration(silent * 1000)),
       fact("memory", bytes(memory)),
     ),

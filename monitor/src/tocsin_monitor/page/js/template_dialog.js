@@ -31,7 +31,8 @@ const CHOICES = /** @type {[string, string][]} */ ([
 export async function editTemplate(known) {
   const text = (/** @type {string} */ name, /** @type {any} */ value, /** @type {object} */ more = {}) =>
     el("input", { name, value: value ?? "", spellcheck: "false", autocomplete: "off", ...more });
-  const fields = settingsFields({ settings: known?.detector, silent: known?.silent_after, unit: known?.unit });
+  const { detector: settings, silent_after: silent, unit } = known ?? {};
+  const fields = settingsFields({ settings, silent, unit, rules: known ?? {} });
   const match = text("match", known?.match, { required: true, readonly: known !== null });
   const every = text("every", known?.every);
   const features = el("textarea", { name: "features", rows: 2, spellcheck: "false" }, known?.features?.join("\n"));

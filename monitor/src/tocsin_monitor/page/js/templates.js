@@ -8,6 +8,7 @@ import { fleet } from "./fleet.js";
 import { ago, counted, duration } from "./format.js";
 import { attempt } from "./notices.js";
 import { allowed } from "./role.js";
+import { ruleWords } from "./settings_fields.js";
 import { editTemplate, useFileAgain } from "./template_dialog.js";
 import { fillWhenLoaded } from "./views/view.js";
 
@@ -81,10 +82,11 @@ function origin({ stored, file, changed, changed_by: by }) {
 }
 
 /** @param {ListedTemplate} known */
-function others({ features, silent_after: silent, unit, every, aggregate }) {
+function others({ features, silent_after: silent, unit, every, aggregate, ...rules }) {
   return [
     features && ` · ${features.join(", ")}`,
     unit && ` · ${unit}`,
+    ...ruleWords(rules).map(([name, value]) => ` · ${name} ${value}`),
     silent !== null && ` · silent after ${duration(silent * 1000)}`,
     every !== null && ` · ${aggregate} over ${duration(every * 1000)}`,
   ];

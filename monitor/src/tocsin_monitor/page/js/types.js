@@ -53,7 +53,7 @@
  * @typedef {object} Incident
  * @property {number} id
  * @property {string} signal
- * @property {"alarm" | "silence"} kind
+ * @property {"alarm" | "silence" | "range"} kind
  * @property {string} start
  * @property {string} end
  * @property {string | null} peak
@@ -71,6 +71,7 @@
  * @property {number | null} deviation
  * @property {Record<string, number>} features
  * @property {string | null} advice what would have shown it sooner
+ * @property {boolean} below_minimum whether nobody is told of it because of the signal's minimum
  * @property {boolean} open
  * @property {string} opened
  * @property {string | null} closed
@@ -100,7 +101,7 @@
  *
  * @typedef {object} Event incidents that belong together
  * @property {number} id
- * @property {"alarm" | "silence"} kind
+ * @property {"alarm" | "silence" | "range"} kind
  * @property {string} title
  * @property {string | null} source the source that all its silent signals come from
  * @property {string | null} place what the names of all its signals begin with
@@ -162,13 +163,24 @@
  * @property {string} guarantee
  * @property {Record<string, any>} settings
  * @property {number | null} silent_after
+ * @property {Rules} rules
  * @property {number} memory_bytes
+ *
+ * @typedef {[number | null, number | null]} Bounds
+ *
+ * @typedef {object} Rules what is told and learned, in the signal's unit
+ * @property {Bounds | Record<string, Bounds> | null} valid_range
+ * @property {number | null} min_deviation
+ * @property {number | null} min_level
  *
  * @typedef {object} Template settings of signals whose names match a pattern
  * @property {string} match
  * @property {string[] | null} features
  * @property {number | null} silent_after
  * @property {string | null} unit
+ * @property {Bounds | Record<string, Bounds> | null} valid_range
+ * @property {number | null} min_deviation
+ * @property {number | null} min_level
  * @property {number | null} every
  * @property {string} aggregate
  * @property {Record<string, any>} detector
@@ -186,8 +198,12 @@
  * @property {number} id
  * @property {string} pattern
  * @property {string} start
- * @property {string} end
+ * @property {string | null} end null: it recurs until it is removed
  * @property {string} reason
  * @property {string} created_by
+ * @property {string | null} schedule when it recurs, as in cron; null: it lasts from start to end
+ * @property {number | null} duration how many seconds it then lasts
+ * @property {string | null} time_zone
+ * @property {{start: string, end: string}[]} occurrences the next ones, if it recurs
  */
 export {};

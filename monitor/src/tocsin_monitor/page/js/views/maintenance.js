@@ -5,7 +5,7 @@ import { confirmed } from "../dialogs.js";
 import { el, nameOf } from "../dom.js";
 import { fleet } from "../fleet.js";
 import { counted, duration, moment, span } from "../format.js";
-import { askForMaintenance } from "../maintenance_dialog.js";
+import { askForMaintenance, askForRecurring, occurrenceList, recurrence } from "../maintenance_dialog.js";
 import { attempt } from "../notices.js";
 import { fits } from "../pattern.js";
 import { allowed } from "../role.js";
@@ -16,11 +16,14 @@ import { fillWhenLoaded } from "./view.js";
 /** @type {import("./view.js").View} */
 export function maintenance(main) {
   const box = el("div", {}, "Loading…");
-  const add = async () => {
-    if (await askForMaintenance("")) load();
+  const add = async (/** @type {() => Promise<boolean>} */ asking) => {
+    if (await asking()) load();
   };
-  const button = allowed("operate") && el("button", { type: "button", class: "primary", onclick: add }, "Add a window");
-  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Maintenance"), button), box);
+  const buttons = allowed("operate") && [
+    el("button", { type: "button", class: "primary", onclick: () => void add(() => askForMaintenance("")) }, "Add a window"),
+    el("button", { type: "button", onclick: () => void add(askForRecurring) }, "Add a recurring one"),
+  ];
+  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Maintenance"), buttons), box);
 
   const load = () =>
     void fillWhenLoaded(box, async () => {
@@ -41,8 +44,17 @@ export function maintenance(main) {
  * Milliseconds until it begins; negative since it ended, 0 while it lasts.
  * @param {Maintenance} window
  */
-function distance({ start, end }) {
+function distance(window) {
+  const { start, end } = current(window);
   return Math.max(moment(start) - Date.now(), 0) + Math.min(moment(end) - Date.now(), 0);
+}
+
+/**
+ * The window itself, or the occurrence of a recurring one that lasts or comes next; the last moment if none does.
+ * @param {Maintenance} window
+ */
+function current({ start, end, occurrences }) {
+  return occurrences[0] ?? { start, end: end ?? start };
 }
 
 /**
@@ -58,7 +70,8 @@ function rank(window) {
  * @param {() => void} reload
  */
 function card(window, reload) {
-  const [start, end, now] = [moment(window.start), moment(window.end), Date.now()];
+  const shown = current(window);
+  const [start, end, now] = [moment(shown.start), moment(shown.end), Date.now()];
   const when =
     now < start ? `starts in ${duration(start - now)}` : now < end ? `now, ${duration(end - now)} left` : "over";
   const meaning =
@@ -87,9 +100,10 @@ function card(window, reload) {
       el(
         "div",
         {},
-        `${span(window.start, window.end)} · ${counted(fitting, "signal")} `,
+        `${window.schedule ? recurrence(window) : span(shown.start, shown.end)} · ${counted(fitting, "signal")} `,
         el("span", { class: "tag" }, when),
       ),
+      window.schedule && occurrenceList(window.occurrences),
       el(
         "div",
         { class: "muted" },

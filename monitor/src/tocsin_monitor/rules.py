@@ -1,0 +1,98 @@
+"""What is told and learned of a signal, in its unit: the values it can have, and how far an incident has to go."""
+
+import math
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+#: The least and the greatest value; None for no bound.
+Bounds = tuple[float | None, float | None]
+
+
+def _bounds(given: Any) -> Bounds:
+    wrong = ValueError(f"must be [least, greatest], the first less than the second, got {given!r:.100}")
+    if not isinstance(given, (list, tuple)) or len(given) != 2:
+        raise wrong
+    found = []
+    for one, open_end in zip(given, (-math.inf, math.inf), strict=True):
+        if one is not None and (isinstance(one, bool) or not isinstance(one, (int, float)) or one != one):
+            raise wrong
+        found.append(None if one is None or one == open_end else float(one))
+    low, high = found
+    if (low is None and high is None) or (low is not None and high is not None and not low < high):
+        raise wrong
+    if math.inf in (low, -(high or 0.0)):
+        raise wrong
+    return low, high
+
+
+def _ranges(given: Any) -> Bounds | dict[str, Bounds] | None:
+    if isinstance(given, dict):
+        return {str(name): _bounds(one) for name, one in given.items()} or None
+    return None if given is None else _bounds(given)
+
+
+_TWO = {"type": "array", "items": {"type": ["number", "null"]}, "minItems": 2, "maxItems": 2}
+
+ValidRange = Annotated[
+    Bounds | dict[str, Bounds] | None,
+    BeforeValidator(_ranges),
+    WithJsonSchema({"anyOf": [_TWO, {"type": "object", "additionalProperties": _TWO}, {"type": "null"}]}),
+    Field(
+        description="The least and the greatest value it can have, or both for each feature. Anything else opens an "
+        "incident at once, and is not learned.",
+        examples=[[0, 120]],
+    ),
+]
+MinDeviation = Annotated[
+    float | None,
+    Field(
+        gt=0, allow_inf_nan=False,
+        description="Tell nobody of alarms that are less than this far, in its unit, from the forecast and from "
+        "what is usual.",
+        examples=[2.0],
+    ),
+]  # fmt: skip
+MinLevel = Annotated[
+    float | None,
+    Field(allow_inf_nan=False, description="Tell nobody of alarms whose values are all below this.", examples=[50.0]),
+]
+
+
+class SignalRules(BaseModel):
+    """The rules of one signal."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    valid_range: ValidRange = None
+    min_deviation: MinDeviation = None
+    min_level: MinLevel = None
+
+    def outside(self, features: tuple[str, ...], values: tuple[float, ...]) -> tuple[str, float, float] | None:
+        """The feature that is furthest outside the valid range, its value and its distance (negative: below)."""
+        if self.valid_range is None:
+            return None
+        found = []
+        for name, value in zip(features, values, strict=True):
+            low, high = self.bounds(name)
+            if low is not None and value < low:
+                found.append((name, value, value - low))
+            elif high is not None and value > high:
+                found.append((name, value, value - high))
+        return max(found, key=lambda one: abs(one[2]), default=None)
+
+    def bounds(self, feature: str) -> Bounds:
+        """The least and the greatest value of a feature."""
+        ranges = self.valid_range
+        if isinstance(ranges, dict):
+            return ranges.get(feature, (None, None))
+        return ranges or (None, None)
+
+    def below_minimum(self, away: float, highest: float) -> bool:
+        """Whether nobody is told of alarms that went this far, with values up to `highest`. NaN is unknown."""
+        near = self.min_deviation is not None and away < self.min_deviation
+        return near or (self.min_level is not None and highest < self.min_level)
+
+
+NO_RULES = SignalRules()
+RULES = tuple(SignalRules.model_fields)
