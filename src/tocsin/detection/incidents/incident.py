@@ -193,8 +193,8 @@ class IncidentLog:
         incident.p = min(incident.p, float(verdicts.p[step, column]))
         incident.return_period = max(incident.return_period, 0.0 if np.isnan(period) else period)
         incident.severity = max(incident.severity, severity)
-        if not np.isnan(feature_p).all():
-            worst = int(np.nanargmin(feature_p))
+        if not np.isnan(by_feature).all():
+            worst = int(np.nanargmax(by_feature))
             value = verdicts.value[step, column, worst]
             centres = verdicts.forecast[step, column, worst], verdicts.usual[step, column, worst, 0]
             incident.away = float(np.fmax.reduce([incident.away, *np.abs(value - np.array(centres))]))
