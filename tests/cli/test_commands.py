@@ -54,6 +54,6 @@ def test_shells_complete_commands_and_options():
         }
         return run_process(env=environment).stdout.split()
 
-    assert completed("tocsin de") == ["demo", "detect"]
+    assert completed("tocsin de") == ["demo", "detect", "detectable"]
     assert "--report" in completed("tocsin detect --re")
     assert "run" in completed("tocsin bench ")

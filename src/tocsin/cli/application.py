@@ -42,15 +42,15 @@ _BUILT_IN = {
         FILES,
         "Find incidents in files: a table on screen, all verdicts to a file, a picture, a page.",
     ),
-    "detectable": ListedCommand(
-        "tocsin.cli.detectable",
-        FILES,
-        "Show which faults would be found in the signals of files, how soon, and which would not.",
-    ),
     "watch": ListedCommand(
         "tocsin.cli.watch",
         FILES,
         "Read observations from standard input, one per line, and write one JSON verdict per line.",
+    ),
+    "detectable": ListedCommand(
+        "tocsin.cli.detectable",
+        FILES,
+        "Show which faults would be found in the signals of files, how soon, and which would not.",
     ),
     "forecasters": ListedCommand(
         "tocsin.cli.forecasters", METHODS, "List the forecasters, what each does and what it needs."
