@@ -73,6 +73,7 @@ def test_windows_that_last_come_first(opened, monitor):
     def window(number: int, start: int, end: int) -> dict:
         hours = [data.text(data.now() + timedelta(hours=hour)) for hour in (start, end)]
         return {
+            **data.WINDOW,
             "id": number,
             "pattern": f"{number}",
             "start": hours[0],
