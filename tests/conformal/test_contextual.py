@@ -142,6 +142,14 @@ def test_a_bandwidth_that_is_none(bandwidth, message):
         ContextualScorer(W1ACAS(), bandwidth)
 
 
+def test_p_is_at_most_1():
+    rng = np.random.default_rng(7)
+    scorer = ContextualScorer(SlidingWindow(window=200), [0.3], alpha_c=0.05)
+    scores = rng.exponential(size=600)
+    scores[300:] = 0.0  # the lowest of all: sums of all weights, in two orders
+    assert scorer.run(scores[:, np.newaxis], rng.normal(size=(600, 1))).max() == 1.0
+
+
 def test_what_does_not_fit():
     scorer = ContextualScorer(SlidingWindow(2, window=9), [1.0])
     with pytest.raises(ValueError, match="scores must be 2, one for each stream, got 1"):

@@ -94,7 +94,8 @@ class ContextualScorer:
         past, weights, _ = self.scorer.calibration_set(stream)
         by_lag = weights.astype(np.float64)
         weighed = self._weighed(by_lag, self._alike(stream, now))
-        return float((1 + weighed[past >= past.dtype.type(score)].sum()) / (1 + weighed.sum()))
+        # Sums may be rounded differently: p of the lowest score must not come out above 1.
+        return min(1.0, float((1 + weighed[past >= past.dtype.type(score)].sum()) / (1 + weighed.sum())))
 
     def _alike(self, stream: int, now: Floats) -> Floats:
         """How alike the contexts of the past were, the newest first: 1 for the same."""
