@@ -1,7 +1,7 @@
 """Tables of numbers in the docs, made by the commands that they name: `python -m docs.measure NAME FOLDER...`.
 
 Runs the command of a table on the folders that it needs, and writes the result between the table's markers in its page,
-with the fingerprint of what was measured: the network's weights, the defaults and the constants of the detector.
+with the fingerprint of what was measured: the network's weights, the defaults, constants and views of the detector.
 `tests/test_docs.py` compares each recorded fingerprint with that of the code, so a table cannot be older than a change
 of these. `python -m docs.measure` lists the tables. Tables without markers are not made this way: their pages say what
 they were measured with.
@@ -24,6 +24,8 @@ from tocsin.constants import Constants
 from tocsin.detection import DetectorSettings
 from tocsin.detection.paper.options import PAPER_OPTIONS
 from tocsin.detection.settings.declaration import declared
+from tocsin.detection.settings.detector_settings import VIEWS
+from tocsin.detection.views import make_view
 from tocsin_bench.methods import DETECTOR_SETTINGS
 
 DOCS = Path(__file__).resolve().parent
@@ -94,10 +96,11 @@ TABLES = {
 
 
 def fingerprint() -> str:
-    """What measured numbers depend on: the network's weights, the defaults that are not off, and the constants."""
+    """What measured numbers depend on: the weights, defaults that are not off, constants, and the views' streams."""
     on = {name: one.default for name, one in declared(DetectorSettings).items() if one.default}
     parts = [
         on,
+        [str(make_view(name).streams) for name in VIEWS],
         PAPER_OPTIONS,
         DETECTOR_SETTINGS,
         Constants()._asdict(),

@@ -27,7 +27,10 @@ VALUE, FORECAST, ALARM, NEAREST, FAULT, USUAL = "#1f4e79", "#d98c00", "#c00000",
 COLOURS = {"error": "#d62728", "shape": "#9467bd", "quiet": "#1f9eb5"}
 OTHER_VIEW = "#8c564b"
 # What each view detects, for readers who do not know the views.
-SEEN = {"error": "off its forecast", "shape": "unknown shape", "quiet": "too still"}
+SEEN = {
+    "error": "off its forecast", "shape": "unknown shape", "quiet": "unusual movement", "level": "unusual level",
+    "relation": "apart from the others",
+}  # fmt: skip
 
 Fault = tuple[Any, Any, str, str]
 """A known fault: its start, end, feature and name."""
