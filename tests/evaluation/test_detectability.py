@@ -11,11 +11,11 @@ from tocsin.evaluation import Detectability, Finding, detectability, detectable,
 from tocsin.evaluation.detectability import AFTER, SIZES, enough, wilson
 
 LASTS = 30
-WARM_UP = Detector(alarm_rate=0.01, preset="light").warm_up
+WARM_UP = Detector(alarm_rate=0.001, preset="light").warm_up
 
 
 def light(features=1, **more):
-    return Detector(features, **{"alarm_rate": 0.01, "preset": "light", **more})
+    return Detector(features, **{"alarm_rate": 0.001, "preset": "light", **more})
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_the_large_is_found_and_the_tiny_is_not(measured):
 
 
 def test_more_false_incidents_find_no_less_altogether(measured):
-    assert measured.oftener_rate == "0.07"
+    assert measured.oftener_rate == "0.007"
     assert sum(one.found for one in measured.oftener) > sum(one.found for one in measured.findings)
 
 
@@ -113,7 +113,7 @@ def test_one_feature_after_the_other_and_constant_ones_left_out():
     assert {one.feature for one in found.findings} == {"a [bar]", "b"}
     sizes = {one.feature: one.size for one in found.findings if one.fault == "shift"}
     assert 50 < sizes["b"] / sizes["a [bar]"] < 200
-    assert found.sentences[0].startswith("a: at 0.01 a shift of ")
+    assert found.sentences[0].startswith("a: at 0.001 a shift of ")
     assert " bar is found" in found.sentences[0]
 
 

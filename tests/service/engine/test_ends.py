@@ -195,6 +195,7 @@ def test_a_detector_that_learns_anew_takes_the_same_for_normal(tmp_path: Path) -
         other = next(row.id for row in made.incidents() if row.id != number)
         for exclude in (True, False):
             made.engine.incidents.label(other, "fault", exclude).result(20)
+        made.engine.incidents.label(other, None).result(20)  # a fault's share of the budget is given back
         rest = verdicts(made.feed("a", values[at + 100 :], START + (at + 100) * SECOND))
         assert same(rest, accepted(values, at)[1][at + 100 :])
 

@@ -17,8 +17,8 @@ _USUAL_SENSITIVITY, _USUAL_RATE, _TENFOLD = 95.0, 0.01, 20.0
 _THRESHOLD_LACKS = 5.0
 # What lasts for this many points is a change, unless the request has its own number.
 _LASTING = 12
-# An incident goes on while recent stretches reach back into it, so even a single point lasts as long as a stretch.
-_STRETCH = 32
+# An incident goes on while recent stretches reach back into it, so even a single point lasts about this long.
+_STRETCH = 40
 _OF_LAST = {
     "expectedValues": "expectedValue",
     "upperMargins": "upperMargin",
