@@ -11,7 +11,6 @@ import pytest
 import typer.main
 from docs import measure
 
-from tests.cases import full
 from tocsin import NONCONFORMITIES, available_forecasters
 from tocsin.cli import app
 from tocsin.cli.application import load
@@ -42,12 +41,8 @@ def console_blocks(page):
     return re.findall(r"```console\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "page",
-    [page if page.name == "README.md" else full(page) for page in PAGES if console_blocks(page)],
-    ids=lambda page: page.name,
-)
+@pytest.mark.full
+@pytest.mark.parametrize("page", [page for page in PAGES if console_blocks(page)], ids=lambda page: page.name)
 def test_commands_print_what_they_say(page, tmp_path):
     """Lines after a command must stand in its output; `...` stands for anything."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -38,8 +38,8 @@ def runs_in(out):
         return results.runs()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("chosen", [("conformal", "tocsin-light", "ewma-288"), full((*METHODS, *RIVALS))], ids=len)
+@pytest.mark.full
+@pytest.mark.parametrize("chosen", [("conformal", "tocsin-light", "ewma-288"), (*METHODS, *RIVALS)], ids=len)
 def test_run_then_report(chosen, folder, out, tmp_path):
     result = run(folder, out, *QUICK, *(word for name in chosen for word in ("--method", name)))
     assert result.exit_code == 0, result.output
@@ -173,7 +173,7 @@ def scores(tmp_path):
     [
         ([], set()),
         (["--method", "conformal", "--forecaster", "last-value"], {"conformal"}),
-        (["--forecaster", "last-value"], {*METHODS, *RIVALS}),
+        full(["--forecaster", "last-value"], {*METHODS, *RIVALS}),
         (["--method", "z-score-100"], {"z-score-100"}),
     ],
 )

@@ -183,7 +183,7 @@ def test_the_material_leaves_nothing_untried():
     assert detector.fleet.pipeline.ranking.scorer.learned[0] < np.isfinite(verdicts.forecast).sum() - 30
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_fleet_agrees_with_one_oracle_for_each_signal():
     """Signals that start at different times, and do not all have something to say every time."""
     rng = np.random.default_rng(5)
