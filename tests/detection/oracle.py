@@ -737,7 +737,7 @@ class OracleDetector:
         """Whether the level or too much movement is unusual, and the largest level that is.
 
         The newest part of a stretch has to show at least half of an unusual level. If that part has been back at the
-        usual level, the largest must have grown by an eighth since.
+        usual level, the largest must have grown by an eighth since. Movement that has been usual holds no longer.
         """
         unusual, most = False, 0.0
         if not self.open:
@@ -747,12 +747,14 @@ class OracleDetector:
             holds = (view == "level" and length >= LONG) or (view == "quiet" and stream == 1)
             if not holds or math.isnan(surprises[c]):
                 continue
-            shown = True
             if view == "level":
                 newest = scores[c - 1] if scores[c] > 0 else -scores[c - 1]
                 if not p[c - 1] < 0.5:
                     self.back[c] = max(self.back[c], abs(scores[c]))
                 shown = 2 * newest >= abs(scores[c]) > 1.125 * self.back[c]
+            else:
+                self.back[c] = self.back[c] or not p[c] < 0.5
+                shown = not self.back[c]
             if shown and p[c] < 0.05:
                 unusual, most = True, max(most, abs(scores[c]) if view == "level" else 0.0)
         return unusual, most

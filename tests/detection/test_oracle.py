@@ -80,7 +80,8 @@ def test_a_detector_agrees_with_the_oracle(name):
     detector, oracle = both(CASES[name])
     more = 900 if name.startswith("only") else 320
     values = hard_values(len(name), detector.warm_up + more, len(detector.features))
-    values[-60:-50] += 100.0  # whatever else there is, this alarms
+    if name == "all views":
+        values[-60:-50] += 100.0  # the rest of it does not alarm
     verdicts = detector.run(np.abs(values) if detector.fleet.forecaster is None else values).verdicts
     agree(of_signal(verdicts), oracle.run(np.abs(values) if oracle.forecaster is None else values))
     assert verdicts.warm[-30:, 0].any()

@@ -37,8 +37,15 @@ def picture(page: "sync_api.Page", name: str) -> None:
         page.set_viewport_size({"width": 1280, "height": 900})
 
 
-def test_limits_and_recurring_maintenance_on_the_page(browser: "sync_api.Browser", served: MonitorProcess) -> None:
-    api = httpx.Client(base_url=f"{served.address}/api/v1", timeout=120)
+@pytest.fixture
+def api(served: MonitorProcess) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=f"{served.address}/api/v1", timeout=120) as client:
+        yield client
+
+
+def test_limits_and_recurring_maintenance_on_the_page(
+    browser: "sync_api.Browser", served: MonitorProcess, api: httpx.Client
+) -> None:
     name, start = "plant/pump 3/temperature", time.time() - 10 * 300
     values = np.random.default_rng(3).normal(70, 1, 300).round(2).tolist()
 

@@ -87,7 +87,8 @@ class StretchStreams(NamedTuple):
     cumulative: Array
     waiting: Array  # (streams, the most that wait)
     waited: Array  # how many scores each stream has had
-    back: Array  # in an incident, how far each level was from the usual one, at most, when its newest part was back
+    back: Array  # in an incident, how far each level was from the usual one, at most, when its newest part was back;
+    # of another score that holds incidents open, whether it was as usual
 
 
 class RankingLayout(NamedTuple):
@@ -540,21 +541,22 @@ def _unusual(
     """Whether a score that holds incidents open is unusual, and how far the level then is from the usual one.
 
     The newest part of the stretch has to show an unusual level too: of a fault that is over, only the older part does.
-    Once the newest part has been back at the usual level, the level has to go further than it was then.
+    Once the newest part has been back at the usual level, the level has to go further than it was then. Other scores,
+    once they have been as usual, hold no longer.
     """
     columns, unusual, most = layout.columns, False, 0.0
     for c in range(scores.shape[0]):
         if not columns.holds[c] or np.isnan(work.nats[c]):
             continue
-        distance, shown = abs(scores[c]) if columns.sided[c] else 0.0, True
-        if columns.sided[c] and columns.stream[c] > 0:
-            k = signal * layout.window_streams + columns.place[c]
-            newest = np.copysign(scores[c - 1], scores[c] * scores[c - 1])
-            if not work.p[c - 1] < 0.5:  # the newest part is no further away than usual
-                window.back[k] = max(window.back[k], distance)
-            shown = 2.0 * newest >= distance > GROWS * window.back[k]
+        k, level = signal * layout.window_streams + columns.place[c], columns.sided[c] and columns.stream[c] > 0
+        distance = abs(scores[c]) if level else 1.0
+        if not work.p[c - 1 if level else c] < 0.5:  # it, or its newest part, is no further away than usual
+            window.back[k] = max(window.back[k], distance)
+        shown = window.back[k] == 0.0
+        if level:
+            shown = 2.0 * np.copysign(scores[c - 1], scores[c] * scores[c - 1]) >= distance > GROWS * window.back[k]
         if shown and work.p[c] < UNUSUAL:
-            unusual, most = True, max(most, distance)
+            unusual, most = True, max(most, distance if level else 0.0)
     return unusual, most
 
 
