@@ -93,7 +93,7 @@ def until_told(hook: Receiver, number: int, count: int) -> list[tuple[str, str |
 
 @pytest.mark.full
 def test_a_step_is_open_until_it_is_over(monitor: MonitorProcess, hook: Receiver) -> None:
-    values = np.random.default_rng(1).normal(size=BEFORE + 500)
+    values = np.random.default_rng(1).normal(size=BEFORE + 460)
     values[BEFORE : BEFORE + 300] += 22
     send(monitor, "step", values[:BEFORE])
     number = None
