@@ -24,8 +24,8 @@ AROUND = 60
 LONGEST_CLOSE_UP = 400
 
 VALUE, FORECAST, ALARM, NEAREST, FAULT, USUAL = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333", "#2e8b57"
-COLOURS = {"error": "#d62728", "shape": "#9467bd", "quiet": "#1f9eb5"}
-OTHER_VIEW = "#8c564b"
+COLOURS = {"error": "#d62728", "shape": "#9467bd", "quiet": "#1f9eb5", "level": "#8c564b", "relation": "#2ca02c"}
+OTHER_VIEW = "#7f7f7f"
 # What each view detects, for readers who do not know the views.
 SEEN = {
     "error": "off its forecast", "shape": "unknown shape", "quiet": "unusual movement", "level": "unusual level",
@@ -186,7 +186,7 @@ def _explain_colours(axes: Any, chart: Chart, *, named: bool) -> None:
         handles.append(Line2D([], [], color=FAULT, linewidth=5))
         labels.append("fault put in")
     axes.legend(
-        handles, labels, loc="lower right", bbox_to_anchor=(1, 1), fontsize=7, ncols=len(labels), frameon=False,
+        handles, labels, loc="lower right", bbox_to_anchor=(1, 1), fontsize=7, ncols=min(len(labels), 6), frameon=False,
         borderaxespad=0.1, columnspacing=1.0, handlelength=1.2,
     )  # fmt: skip
 
