@@ -166,7 +166,7 @@ def test_verdicts_come_in_time_though_nobody_publishes_again() -> None:
             for n in range(3):
                 hub.publish("verdicts", {"signals": {"s": {"n": n}}})
             await take(subscription, 2)
-            assert 0.09 < time.monotonic() - started < 5
+            assert 0.09 < time.monotonic() - started < 30
 
     run(main())
 
