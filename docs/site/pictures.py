@@ -12,7 +12,7 @@ from tocsin import Detector
 from tocsin.conformal import W1ACAS
 
 BLUE, RED, GREY, AMBER = "#1f4e79", "#c00000", "#8a8a8a", "#d98e04"
-VIEW_COLOURS = {"error": RED, "shape": "#8e6bbf", "quiet": "#3aa6a6"}
+VIEW_COLOURS = {"error": RED, "shape": "#8e6bbf", "movement": "#3aa6a6"}
 
 
 def from_error_to_p(folder: Path) -> None:

@@ -384,8 +384,8 @@ def test_what_cannot_be_ablated(folder, out, arguments, expected):
 
 
 LONG = 500
-TRIED = ["--try", "preset=light", "--try", "views=error|quiet,shape", "--jobs", "1"]
-LABELS = ["preset=light views=error", "preset=light views=quiet,shape"]
+TRIED = ["--try", "preset=light", "--try", "views=error|movement,shape", "--jobs", "1"]
+LABELS = ["preset=light views=error", "preset=light views=movement,shape"]
 
 
 @pytest.fixture

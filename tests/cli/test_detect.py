@@ -55,7 +55,7 @@ def test_the_verdicts_are_those_of_the_detector(file, tmp_path):
         "--preset",
         "light",
         "--views",
-        "error,quiet",
+        "error,movement",
         "--accept-after",
         5,
         "--gap",
@@ -63,7 +63,7 @@ def test_the_verdicts_are_those_of_the_detector(file, tmp_path):
     ]
     assert invoke("detect", file, "-o", path, *arguments).exit_code == 0
     table = pyarrow.parquet.read_table(path)
-    chosen = {"preset": "light", "views": ["error", "quiet"], "accept_after": 5, "gap": 3}
+    chosen = {"preset": "light", "views": ["error", "movement"], "accept_after": 5, "gap": 3}
     detector = Detector(alarm_rate="1/day", interval="5min", **chosen)
     (signal,) = read_signals(file)
     verdicts = detector.run(signal.values, signal.times).verdicts
@@ -329,8 +329,8 @@ def test_a_truncated_gzip_gives_what_could_be_read(tmp_path):
         (["--alarm-rate", "1e-9", "--promise", "observations"], ["alarm_rate", "at least"]),
         (["--promise", "everything"], ["promise", "'everything'", "incidents"]),
         (["--preset", "heavy"], ["preset", "'heavy'", "light"]),
-        (["--views", "error,nothing"], ["views", "nothing", "'shape'", "'quiet'"]),
-        (["--views", "quiet", "--nonconformity", "high"], ["nonconformity", "quiet"]),
+        (["--views", "error,nothing"], ["views", "nothing", "'shape'", "'movement'"]),
+        (["--views", "movement", "--nonconformity", "high"], ["nonconformity", "movement"]),
         (["--forecaster", "oracle"], ["'oracle'", "autoregression"]),
         (["--forecaster", "chronos"], ["chronos", "tocsin[chronos]"]),
         (["--forecaster-option", "period"], ["--forecaster-option", "'period'"]),

@@ -18,7 +18,7 @@ from tocsin.detection.views.season import find_season
 
 # The streams of each view: how many of the newest observations each looks at.
 VIEWS = {
-    "error": [1, 1], "quiet": [48, 48], "shape": [16, 64], "level": [1, 16, 64, 512], "relation": [1, 16, 64, 16, 64],
+    "error": [1, 1], "movement": [48, 48, 1], "shape": [16, 64], "level": [1, 16, 64, 512], "relation": [1, 16, 64, 16, 64],
     "score": [1],
 }  # fmt: skip
 JOINT, SIDED = ("shape",), ("error", "level", "relation")
@@ -516,7 +516,7 @@ class OracleDetector:
         self.second = (
             None
             if second is None
-            else OracleDetector(features, sizes, forecaster=second, alarm_rate=alarm_rate, views=("quiet",))
+            else OracleDetector(features, sizes, forecaster=second, alarm_rate=alarm_rate, views=("movement",))
         )
         self.longest_gap = self.horizons
         if self.second is not None:
@@ -630,8 +630,8 @@ class OracleDetector:
                 score = shapes[stream]
             elif view == "score":
                 score = values[f]
-            elif view == "quiet":
-                score = self._quiet(f) if stream == 0 else -self._quiet(f, jump=3.0)
+            elif view == "movement":
+                score = self._movement(f)[stream]
             elif view == "level":
                 score = levels[f][stream]
             elif view == "relation":
@@ -659,14 +659,18 @@ class OracleDetector:
             return math.copysign(sum(map(abs, errors)), sum(errors)) / len(errors)
         return self._sided(sum(errors)) / len(errors)
 
-    def _quiet(self, f, jump=math.inf):
+    def _movement(self, f):
         newest = self.history[f][-49:]
-        steps = known([abs(after - before) for before, after in itertools.pairwise(newest)])
-        if len(newest) < 49 or math.isnan(newest[-1]) or len(steps) < 24:
-            return math.nan
-        most = jump * statistics.median(steps) if jump < math.inf else math.inf
-        mean = sum(min(step, most) for step in steps) / len(steps)
-        return min(-math.log(mean), 745.0) if mean > 0 else 745.0
+        steps = [abs(after - before) for before, after in itertools.pairwise(newest)]
+        there = known(steps)
+        if len(newest) < 49 or math.isnan(newest[-1]) or len(there) < 24:
+            return math.nan, math.nan, math.nan
+        most = 3.0 * statistics.median(there)
+        logs = [
+            min(-math.log(mean), 745.0) if mean > 0 else 745.0
+            for mean in (sum(there) / len(there), sum(min(step, most) for step in there) / len(there))
+        ]
+        return logs[0], -logs[1], steps[-1]
 
     def _size(self, score, view):
         kept = single(score)
@@ -744,7 +748,7 @@ class OracleDetector:
             self.back = [0.0] * len(self.cells)
             return unusual, most
         for c, (view, _, stream, length) in enumerate(self.cells):
-            holds = (view == "level" and length >= LONG) or (view == "quiet" and stream == 1)
+            holds = (view == "level" and length >= LONG) or (view == "movement" and stream == 1)
             if not holds or math.isnan(surprises[c]):
                 continue
             if view == "level":

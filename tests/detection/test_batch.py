@@ -21,7 +21,7 @@ FORECASTERS = {
     "exponential-smoothing": {},
     "autoregression": {"lags": 6, "search": 320},
 }
-VIEWS = ("error", "shape", "quiet")
+VIEWS = ("error", "shape", "movement")
 every_forecaster = pytest.mark.parametrize("forecaster", FORECASTERS)
 
 

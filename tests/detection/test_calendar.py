@@ -175,7 +175,7 @@ def test_streamed_and_restored_it_is_bit_for_bit_the_same(start, seconds, count,
     rng = np.random.default_rng(1)
     values = np.where([clock.hour % 12 >= 7 for clock in clocks(times)], 4.0, 0.0) + rng.normal(size=count)
     settings = {
-        "interval": seconds, "season": season, "views": "error,shape,quiet,level", "forecaster": "autoregression",
+        "interval": seconds, "season": season, "views": "error,shape,movement,level", "forecaster": "autoregression",
         "zone": BERLIN, "holidays": "DE-BY, 2026-03-29", "alarm_rate": 0.01,
     }  # fmt: skip
     whole = Detector(**settings)

@@ -65,9 +65,9 @@ def test_estimated_incidents_are_not_many_more_than_promised(signals):
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.002, full(0.001)])
 def test_estimates_agree_with_the_oracle(rate):
-    settings = {"window": 250, "alarm_rate": rate, "views": ("error", "quiet"), "gap": 4}
+    settings = {"window": 250, "alarm_rate": rate, "views": ("error", "movement"), "gap": 4}
     values = np.random.default_rng(7).normal(size=(1400, 1))
-    values[900:904] += 9
+    values[700:704] += 9
     values[1200:1230] += 14
     values[:300] = hard_values(1, 300)
     fleet = Fleet(1, forecaster=MovingMean(), **settings)

@@ -151,7 +151,7 @@ def test_an_incident_goes_on_after_a_restart(cut):
 def test_holding_agrees_with_the_oracle(features, lasts):
     """A step that returns with gaps in it, one that is accepted, and a change of noise."""
     settings = {
-        "window": 250, "alarm_rate": 0.02, "views": ("error", "shape", "quiet"), "accept_after": 120,
+        "window": 250, "alarm_rate": 0.02, "views": ("error", "shape", "movement"), "accept_after": 120,
         "gap": 5,
     }  # fmt: skip
     rng = np.random.default_rng(lasts)

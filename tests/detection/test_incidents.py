@@ -19,7 +19,7 @@ from tocsin.detection.incidents.rules import TIGHTENED
 from tocsin.detection.incidents.verdict import MAY_END, ONGOING, RETURNED
 from tocsin.detection.views import make_view
 
-VIEWS = (make_view("error"), make_view("quiet"))
+VIEWS = (make_view("error"), make_view("movement"))
 
 
 def verdicts_from(alarms, p=None, severity=None, feature_p=None, error=None, period=None, cause=None, gap=10):
@@ -113,7 +113,7 @@ def test_the_peak_says_what_was_strangest():
     (incident,) = log.incidents()
     assert (incident.p, incident.peak, incident.return_period) == (0.002, 3, 900)
     assert (incident.direction, incident.deviation) == ("above", 5.0)
-    assert (incident.view, incident.explanation[:11]) == ("quiet", "a: moves by")
+    assert (incident.view, incident.explanation[:11]) == ("movement", "a: moves by")
     assert incident.severity == pytest.approx(5.0)
     assert incident.contributions == pytest.approx({"a": -np.log10(0.001), "b": -np.log10(0.02)})
     assert incident.features == ["a", "b"]

@@ -23,7 +23,7 @@ def asked_for_nothing(weights, memory, patches, asked, quantiles):
     [
         (1, {}),
         (2, {"nonconformity": "high"}),
-        (1, {"refresh": 4, "views": ["error", "quiet"]}),
+        (1, {"refresh": 4, "views": ["error", "movement"]}),
         (1, {"scaled": True}),
         (1, {"forecaster": MovingMean(), "scaled": True}),
         (1, {"forecaster": "seasonal-naive"}),

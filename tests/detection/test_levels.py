@@ -167,7 +167,7 @@ def test_a_signal_that_drifts_has_no_level_and_its_other_faults_are_found_as_bef
     values = np.cumsum(steps) if kind == "walk" else 0.05 * np.arange(4000) + steps
     values[3500:3504] += 40
     found = {}
-    for views in ("error,shape,quiet,level", "error,shape,quiet"):
+    for views in ("error,shape,movement,level", "error,shape,movement"):
         detector = Detector(**SETTINGS, views=views)
         verdicts = detector.run(values).verdicts
         found[views] = [(one.first, one.last, one.view) for one in detector.incidents]
@@ -206,6 +206,6 @@ def test_a_level_takes_64_kilobytes_of_a_feature(features):
     assert 64 * 1024 < session.nbytes / (2 * features) < 70_000
     with_level, without = (
         memory_bytes(DetectorSettings(features=features, views=views, preset="light"))
-        for views in ("error,shape,quiet,level", "error,shape,quiet")
+        for views in ("error,shape,movement,level", "error,shape,movement")
     )
     assert 64 * 1024 < (with_level - without) / features < 200_000

@@ -10,7 +10,7 @@ from tocsin.detection import Detector, Fleet
 from tocsin.forecasting import LastValue
 
 STEPS = 850
-ALL = ("error", "shape", "quiet", "level", "relation")
+ALL = ("error", "shape", "movement", "level", "relation")
 SHORT = {"accept_after": 60, "gap": 4}
 CASES = {
     "all views": {"views": ALL},
@@ -18,15 +18,15 @@ CASES = {
     "high": {"views": ("error",), "nonconformity": "high"},
     "low, three features": {"views": ("error",), "nonconformity": "low", "features": 3},
     "two forecasters": {"views": ALL, "forecaster": "two"},
-    "two forecasters, two features": {"views": ("quiet", "error"), "forecaster": "two", "features": 2},
+    "two forecasters, two features": {"views": ("movement", "error"), "forecaster": "two", "features": 2},
     "scaled": {"views": ALL, "forecaster": "mean", "scaled": True},
-    "forecast seldom": {"views": ("quiet", "error"), "forecaster": "mean", "refresh": 4},
+    "forecast seldom": {"views": ("movement", "error"), "forecaster": "mean", "refresh": 4},
     "observations": {"views": ALL, "promise": "observations", "learning_rate": 0.05},
     "scores": {"forecaster": None},
     "scores, by p": {"forecaster": None, "promise": "observations", "features": 2},
     "only the shape": {"views": ("shape",)},
-    "nothing is estimated": {"views": ("error", "quiet"), "early": False},
-    "nothing is held": {"views": ("error", "quiet"), "accept_after": 0},
+    "nothing is estimated": {"views": ("error", "movement"), "early": False},
+    "nothing is held": {"views": ("error", "movement"), "accept_after": 0},
     "nothing is accepted": {"views": ALL, "accept_after": 10**6, "gap": 0},
     "only the level": {"views": ("level",)},
     "low level, two features": {"views": ("level", "error"), "nonconformity": "low", "features": 2},
@@ -110,7 +110,7 @@ def test_a_leak_that_is_repaired_agrees_with_the_oracle(steps):
 @pytest.mark.parametrize("features", [3, full(5)])
 def test_a_broken_relation_agrees_with_the_oracle(features):
     """Features that depend on each other: one leaves the others and returns; one rests at first, one is always late."""
-    detector, oracle = both({"views": ("relation", "quiet"), "features": features, "accept_after": 120})
+    detector, oracle = both({"views": ("relation", "movement"), "features": features, "accept_after": 120})
     rng = np.random.default_rng(3)
     values = rng.normal(size=(1200, 1)) + 0.2 * rng.normal(size=(1200, features))
     values[-400:-100, 1] = rng.normal(size=300)

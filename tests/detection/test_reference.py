@@ -9,7 +9,7 @@ from tests.detection.helpers import same_verdicts
 from tocsin.detection import Detector, Fleet
 from tocsin.detection.incidents.rules import BEYOND
 
-SETTINGS = {"alarm_rate": 0.002, "forecaster": "exponential-smoothing", "views": "error,shape,quiet"}
+SETTINGS = {"alarm_rate": 0.002, "forecaster": "exponential-smoothing", "views": "error,shape,movement"}
 GOOD = 700
 
 

@@ -17,9 +17,9 @@ from tocsin.detection.state.storage import arrays_from_bytes, arrays_to_bytes
 SIGNALS, STEPS = 5, 760
 KINDS = {
     "last-value": {},
-    "embedded": {"forecaster": "embedded", "scaled": True, "views": "error,quiet"},
+    "embedded": {"forecaster": "embedded", "scaled": True, "views": "error,movement"},
     "light": {"forecaster": "auto", "preset": "light"},
-    "seasonal": {"forecaster": "seasonal-naive", "min_duration": 2, "gap": 2, "views": "error,quiet"},
+    "seasonal": {"forecaster": "seasonal-naive", "min_duration": 2, "gap": 2, "views": "error,movement"},
     "own": {"forecaster": MovingMean(), "scaled": True, "refresh": 3},
     "by p": {"views": "error", "promise": "observations"},
     "high": {"nonconformity": "high", "views": "error"},

@@ -128,9 +128,9 @@ def test_docstrings_list_every_setting_with_its_help(kind):
 
 
 def test_made_of_ready_settings_they_are_the_same():
-    settings = DetectorSettings(**LAST, views="error,quiet", gap=3)
+    settings = DetectorSettings(**LAST, views="error,movement", gap=3)
     values = hard_values(0, 300)
-    other = Detector(**LAST, views=("error", "quiet"), gap=3)
+    other = Detector(**LAST, views=("error", "movement"), gap=3)
     same_verdicts(Detector.of(settings).run(values).verdicts, other.run(values).verdicts)
     fleet = Fleet.of(["a", "b"], settings)
     assert (fleet.names, fleet.settings) == (["a", "b"], settings)
@@ -148,8 +148,8 @@ def test_settings_can_be_changed_one_by_one():
 
 def test_a_preset_chooses_what_is_not_chosen():
     full, light = DetectorSettings(), DetectorSettings(preset="light")
-    assert [view.name for view in full.chosen_views] == ["error", "shape", "quiet", "level"]
-    assert [view.name for view in light.chosen_views] == ["error", "shape", "quiet", "level"]
+    assert [view.name for view in full.chosen_views] == ["error", "shape", "movement", "level"]
+    assert [view.name for view in light.chosen_views] == ["error", "shape", "movement", "level"]
     assert (full.forecaster_name, light.forecaster_name) == ("embedded", "autoregression")
     assert (full.sizes.window, light.sizes.window) == (2000, 2000)
     assert [len(one.chosen_forecasters) for one in (full, light)] == [2, 1]

@@ -233,8 +233,8 @@ def test_a_signal_that_moves_too_little_is_found(kind):
     alarms = verdicts.alarm[2010:2150]
     assert alarms.any(axis=0).sum() >= 7
     causes = verdicts.cause[2010:2150][..., 0][alarms]
-    assert np.mean(causes == names.index("quiet")) > 0.5
-    told = [one.explanation for one in fleet.incidents() if one.view == "quiet" and one.last >= 2010]
+    assert np.mean(causes == names.index("movement")) > 0.5
+    told = [one.explanation for one in fleet.incidents() if one.view == "movement" and one.last >= 2010]
     wanted = "has not moved for 48 observations" if kind == "stuck" else " a step, for 48 observations"
     assert any(one.endswith(wanted) for one in told)
 

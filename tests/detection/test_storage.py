@@ -68,7 +68,7 @@ CASES = {
     "plain": lambda: Detector(**NAMED),
     "features": lambda: Detector(["a", "b"], **NAMED, promise="observations"),
     "accepted": lambda: Detector(**NAMED, accept_after=9, refresh=3),
-    "seasonal": lambda: Detector(**SMALL, forecaster="seasonal-naive", views="error,quiet", gap=0, min_duration=2),
+    "seasonal": lambda: Detector(**SMALL, forecaster="seasonal-naive", views="error,movement", gap=0, min_duration=2),
     "paper": lambda: Detector(**LAST, views="error", nonconformity="high"),
     "light": lambda: Detector(**SMALL, preset="light"),
     "smoothing": lambda: Detector(**SMALL, forecaster="exponential-smoothing", min_deviation=0.5),
@@ -378,12 +378,12 @@ def test_impossible_counts_are_refused(good):
     for name in ("seen", "forecaster 0/gaps", "forecaster 0/rests", "ranking/counters", "ranking/pending count"):
         last = name.split("/")[-1]
         refused({**good, f"pipeline/{name}": good[f"pipeline/{name}"] - 10**6}, f"{last} must hold counts")
-    for name in ("pipeline/views/shape/counts 0", "pipeline/views/quiet/count"):
+    for name in ("pipeline/views/shape/counts 0", "pipeline/views/movement/count"):
         refused({**good, name: good[name] - 10**6}, "count.*must hold counts")
     for name in ("bounds", "ranking/levels", "ranking/blocks", "ranking/pending", "ranking/thresholds"):
         array = good[f"pipeline/{name}"]
         refused({**good, f"pipeline/{name}": np.full_like(array, np.nan)}, "must hold numbers")
-    refused({**good, "pipeline/views/quiet/steps": good["pipeline/views/quiet/steps"] - 1e9}, "counts and sizes")
+    refused({**good, "pipeline/views/movement/steps": good["pipeline/views/movement/steps"] - 1e9}, "counts and sizes")
     for name in ("pipeline/views/shape/units 0", "pipeline/views/shape/past 1"):
         refused({**good, name: np.full_like(good[name], np.inf)}, "must hold numbers")
 

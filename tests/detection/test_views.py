@@ -8,7 +8,7 @@ from tocsin.detection import Detector
 from tocsin.detection.incidents.verdict import explain
 from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view, registry
 from tocsin.detection.views.error import GivenScore
-from tocsin.detection.views.quiet import QuietView
+from tocsin.detection.views.movement import MovementView
 from tocsin.detection.views.shape import Scale, ShapeSession, ShapeView
 from tocsin.detection.views.view import MOST_AT_ONCE
 from tocsin.testing import check_view
@@ -86,7 +86,7 @@ class Point:
 @pytest.fixture
 def installed(monkeypatch):
     """Views of other packages."""
-    points = [Point("loudest", Loudest), Point("broken", dict), Point("quiet", Loudest)]
+    points = [Point("loudest", Loudest), Point("broken", dict), Point("movement", Loudest)]
     monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "tocsin.views" else [])
     registry._installed.cache_clear()
     yield
@@ -97,7 +97,7 @@ def test_views_of_other_packages_go_by_their_names(installed):
     """A name that is taken stays with this package, and what is no view is refused by the name of its entry point."""
     assert available_views()[-2:] == ["loudest", "broken"]
     assert isinstance(make_view("loudest"), Loudest)
-    assert isinstance(make_view("quiet"), QuietView)
+    assert isinstance(make_view("movement"), MovementView)
     with pytest.raises(TypeError, match=r"the entry point 'broken' of tocsin\.views must be a View, got \{\}"):
         make_view("broken")
     with pytest.raises(ValueError, match=r"views must be one of .*'loudest'.*got 'softest'"):
@@ -154,12 +154,12 @@ def test_a_session_does_not_drift_however_long_it_runs(steps, features):
     scales = (Scale(8, 1, 300, 8), Scale(8, 2, 200, 4))
     made = {
         "shape": lambda: ShapeSession(1, features, scales, 50),
-        "quiet": lambda: make_view("quiet").open(1, features, 0),
+        "movement": lambda: make_view("movement").open(1, features, 0),
     }
     values, rows = long_values(steps, features), np.array([0])
     for name, make in made.items():
         session, other = make(), make()
-        streams, width = (2, 1) if name == "shape" else (1, features)
+        streams, width = (2, 1) if name == "shape" else (len(make_view(name).streams), features)
         scores = np.full((steps - 400, 1, width, streams), np.nan)
         session.run(shown(values[:-400]), rows, scores)
         assert np.isfinite(scores).mean() > 0.9
@@ -201,9 +201,10 @@ def test_stretches_of_a_fault_are_forgotten_once_no_newer_one_can_be_judged_by_t
         ("error", 0, -1e-5, "1e-05 mm below the forecasts of the last 15 observations"),
         ("shape", 0, 3.21, "the last 16 observations resemble no earlier stretch"),
         ("shape", 1, 3.21, "the last 64 observations resemble no earlier stretch"),
-        ("quiet", 0, -np.log(0.25), "moves by only 0.25 mm a step, for 48 observations"),
-        ("quiet", 0, 745.0, "has not moved for 48 observations"),
-        ("quiet", 1, np.log(0.25), "moves by 0.25 mm a step, for 48 observations"),
+        ("movement", 0, -np.log(0.25), "moves by only 0.25 mm a step, for 48 observations"),
+        ("movement", 0, 745.0, "has not moved for 48 observations"),
+        ("movement", 1, np.log(0.25), "moves by 0.25 mm a step, for 48 observations"),
+        ("movement", 2, 0.25, "moves by 0.25 mm in one step"),
         ("level", 0, 2.5, ""),
         ("level", 3, -2.5, "over 512 observations"),
         ("relation", 0, 2.5, "2.5 mm above what the other feature says"),
@@ -222,7 +223,7 @@ def test_a_score_from_outside_is_told_as_it_is():
 FAULTS = {
     "error": (lambda values: values[1500:1502].__iadd__(25), "the forecast"),
     "shape": (lambda values: values.__setitem__(slice(1500, 1580), 2.0 * np.sin(np.arange(80) / 2)), "no earlier"),
-    "quiet": (lambda values: values.__setitem__(slice(1500, 1600), 0.4), "has not moved for 48"),
+    "movement": (lambda values: values.__setitem__(slice(1500, 1600), 0.4), "has not moved for 48"),
     "level": (lambda values: values[1500:1600].__iadd__(1.5), "usually"),
 }
 
@@ -235,7 +236,7 @@ def test_each_kind_of_fault_is_explained_by_its_view(view):
     strike(values[:, 1])
     detector = Detector(
         ["flow", "heat [mm]"], alarm_rate=0.01, window=1000, forecaster="exponential-smoothing",
-        forecaster_options={"rate": 0.02}, views="error,shape,quiet,level",
+        forecaster_options={"rate": 0.02}, views="error,shape,movement,level",
     )  # fmt: skip
     verdicts = detector.run(values).verdicts
     number = [one.name for one in detector.fleet.views].index(view)
@@ -261,7 +262,7 @@ def related(steps, features, seed=0):
 def test_one_feature_has_no_relations():
     """Not by default, nor beside other views; alone they are refused."""
     names = [view.name for view in Detector(**SMALL).fleet.views]
-    assert names == ["error", "shape", "quiet", "level"]
+    assert names == ["error", "shape", "movement", "level"]
     assert [view.name for view in Detector(views="error,relation", **SMALL).fleet.views] == ["error"]
     assert [view.name for view in Detector(2, **SMALL).fleet.views] == [*names, "relation"]
     with pytest.raises(ValueError, match=r"views=\('relation',\) compare features, and need at least two of them"):
@@ -274,7 +275,7 @@ def test_a_feature_that_leaves_the_others_is_named(kind):
     values = related(1500, 5)
     values[1300:1360, 3] = np.random.default_rng(1).normal(size=60) if kind == "parts" else values[1290:1350, 3]
     found = {}
-    for views in ("quiet,level", "quiet,level,relation"):
+    for views in ("movement,level", "movement,level,relation"):
         detector = Detector(["a", "b", "c", "d [bar]", "e"], alarm_rate=0.005, views=views, forecaster="last-value")
         detector.run(values)
         found[views] = [one for one in detector.incidents if one.first >= 1300 and one.first < 1360]

@@ -55,7 +55,7 @@ def test_a_picture_of_what_every_view_sees_over_time(tmp_path):
     signal = Signal("s", ("value",), times, values, np.arange(1, 2401), np.timedelta64(300, "s"), ())
     result = detect_signal(signal, {**QUICK, "forecaster": "autoregression"}, keep=True)
     assert len(result.incident_list) >= 2
-    assert {incident.view for incident in result.incident_list} & {"shape", "quiet"}
+    assert {incident.view for incident in result.incident_list} & {"shape", "movement"}
     draw_detection([result], tmp_path / "p.png")
     assert (tmp_path / "p.png").stat().st_size > 20_000
 

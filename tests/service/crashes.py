@@ -23,7 +23,7 @@ from tocsin.detection import Detector
 from tocsin_monitor.observations import Status
 from tocsin_monitor.store import Store, StoreReader
 
-SETTINGS = {"alarm_rate": 0.02, "preset": "light", "views": ["error", "quiet"]}
+SETTINGS = {"alarm_rate": 0.02, "preset": "light", "views": ["error", "movement"]}
 CONFIG = """
 [engine]
 snapshot_every = 150
@@ -33,7 +33,7 @@ burst = 100000
 [detector]
 alarm_rate = 0.02
 preset = "light"
-views = ["error", "quiet"]
+views = ["error", "movement"]
 """
 SECOND = 1_000_000_000
 # Recent, since what is old is removed from the store.

@@ -20,10 +20,10 @@ CONFIG = """
 snapshot_every = 40
 [detector]
 forecaster = "last-value"
-views = ["error", "quiet"]
+views = ["error", "movement"]
 alarm_rate = 0.02
 """
-SETTINGS = {"forecaster": "last-value", "views": ["error", "quiet"], "alarm_rate": 0.02}
+SETTINGS = {"forecaster": "last-value", "views": ["error", "movement"], "alarm_rate": 0.02}
 NAME = "plant/pump 1"
 #: Not long ago, so that nothing is too old to be kept.
 START = int(time.time()) // 60 * 60 - 86_400

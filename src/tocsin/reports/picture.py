@@ -24,11 +24,11 @@ AROUND = 60
 LONGEST_CLOSE_UP = 400
 
 VALUE, FORECAST, ALARM, NEAREST, FAULT, USUAL = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333", "#2e8b57"
-COLOURS = {"error": "#d62728", "shape": "#9467bd", "quiet": "#1f9eb5", "level": "#8c564b", "relation": "#2ca02c"}
+COLOURS = {"error": "#d62728", "shape": "#9467bd", "movement": "#1f9eb5", "level": "#8c564b", "relation": "#2ca02c"}
 OTHER_VIEW = "#7f7f7f"
 # What each view detects, for readers who do not know the views.
 SEEN = {
-    "error": "off its forecast", "shape": "unknown shape", "quiet": "unusual movement", "level": "unusual level",
+    "error": "off its forecast", "shape": "unknown shape", "movement": "unusual movement", "level": "unusual level",
     "relation": "apart from the others",
 }  # fmt: skip
 

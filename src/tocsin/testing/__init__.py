@@ -5,7 +5,7 @@ what was violated. It returns nothing on success. The built-in implementations p
 
 >>> from tocsin.conformal import SlidingWindow
 >>> from tocsin.detection.views import make_view
->>> check_view(make_view("quiet"))
+>>> check_view(make_view("movement"))
 >>> check_scorer(lambda streams: SlidingWindow(streams, window=20))
 >>> class Forgetful(SlidingWindow):
 ...     def _advance(self, scores, learn, p, rank=None):

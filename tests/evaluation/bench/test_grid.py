@@ -15,14 +15,14 @@ from tocsin_bench.grid import TUNABLE, combinations, grid_plan
 
 
 def test_every_value_with_every_other():
-    grid = combinations({"window": [300, 400], "views": ["error,quiet", "shape"], "preset": ["light"]})
+    grid = combinations({"window": [300, 400], "views": ["error,movement", "shape"], "preset": ["light"]})
     assert [one.label for one in grid] == [
-        "preset=light views=error,quiet window=300",
-        "preset=light views=error,quiet window=400",
+        "preset=light views=error,movement window=300",
+        "preset=light views=error,movement window=400",
         "preset=light views=shape window=300",
         "preset=light views=shape window=400",
     ]
-    assert grid[1].values == {"preset": "light", "views": "error,quiet", "window": 400}
+    assert grid[1].values == {"preset": "light", "views": "error,movement", "window": 400}
 
 
 def test_labels_of_all_kinds_of_values():

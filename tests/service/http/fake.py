@@ -211,9 +211,9 @@ class FakeEngine:
             return writer.put_incident(
                 IncidentFacts(
                     signal=self.statuses[name].id, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1,
-                    p=0.001, severity=3.0, return_period=1000.0, view="quiet",
+                    p=0.001, severity=3.0, return_period=1000.0, view="movement",
                     explanation="b: has not moved for 32 observations",
-                    direction="above", deviation=NAN, contributions={"a": 1.0, "b": 3.0}, alike="quiet · b",
+                    direction="above", deviation=NAN, contributions={"a": 1.0, "b": 3.0}, alike="movement · b",
                     open=True, opened=now, closed=None, ended=None,
                 )
             )  # fmt: skip

@@ -43,7 +43,7 @@ def test_incidents_are_listed_newest_first(client: Client, incident: str, monito
     assert client.get(f"{URL}/incidents?signal=x").status_code == 404
     found = client.get(incident).json()
     assert found["features"] == {"a": 1.0, "b": 3.0}
-    assert (found["view"], found["return_period"], found["severity"]) == ("quiet", 1000.0, 3.0)
+    assert (found["view"], found["return_period"], found["severity"]) == ("movement", 1000.0, 3.0)
     assert found["explanation"] == "b: has not moved for 32 observations"
 
 

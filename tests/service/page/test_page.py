@@ -188,7 +188,7 @@ def test_an_incident_says_what_was_seen_and_how_rare_it_is(opened, monitor):
     expect(page.locator(".lead")).to_contain_text(f"{seen}; 7 alarms so far")
     facts = page.locator(".facts")
     expect(facts).to_contain_text(seen)
-    expect(facts).to_contain_text("quiet")
+    expect(facts).to_contain_text("movement")
     expect(facts).to_contain_text("about once in 24 hours")
     page.goto(f"{monitor.url}/#/incidents/4")
     expect(page.locator(".lead")).to_contain_text("no observation for")

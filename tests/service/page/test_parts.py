@@ -182,7 +182,7 @@ def test_how_rare_an_incident_is_in_words():
 
 def test_incidents_that_no_single_observation_shows_are_stretches():
     times = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z", "closed": None, "open": False}
-    views = ["error", "horizons", "level", "quiet", "shape", "shape-light", None]
+    views = ["error", "horizons", "level", "movement", "shape", "shape-light", None]
     found = ask(
         """async cases => {
             const { spanOf } = await load('incidents.js');

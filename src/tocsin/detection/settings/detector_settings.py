@@ -64,7 +64,7 @@ PRESETS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 """The forecasters of each preset, with their options: "full" finds most; "light" is the same detector without the
 network; "paper" is the detector of the paper on W1-ACAS."""
 
-VIEWS = ("error", "shape", "quiet", "level", "relation")
+VIEWS = ("error", "shape", "movement", "level", "relation")
 
 _USUAL = ("full", "light")
 _LEARNING_RATE = 0.01

@@ -116,8 +116,11 @@ def _minus_log(step: float) -> float:
 
 
 @_exact
-def quiets(values: Array, rows: Array, count: Array, steps: Array, last: Array, scores: Array) -> None:
-    """The logarithm of the mean step from one value to the next, `[T, N, F, 2]`: its negative, and without jumps."""
+def movements(values: Array, rows: Array, count: Array, steps: Array, last: Array, scores: Array) -> None:
+    """How far a signal moves from one value to the next, `[T, N, F, 3]`.
+
+    The logarithm of the mean step: its negative, and without jumps. Then the newest step itself.
+    """
     length = steps.shape[2]
     known = np.empty(length)
     for n in range(rows.shape[0]):
@@ -141,6 +144,7 @@ def quiets(values: Array, rows: Array, count: Array, steps: Array, last: Array, 
                     for i in range(there):
                         total += min(known[i], most)
                     scores[t, n, f, 1] = -_minus_log(total / there)
+                    scores[t, n, f, 2] = steps[signal, f, slot]
             count[signal] += 1
 
 

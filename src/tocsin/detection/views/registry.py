@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from tocsin import checks
 from tocsin.detection.views.error import ErrorView
 from tocsin.detection.views.level import LevelView
-from tocsin.detection.views.quiet import QuietView
+from tocsin.detection.views.movement import MovementView
 from tocsin.detection.views.relation import RelationView
 from tocsin.detection.views.shape import ShapeView
 from tocsin.detection.views.view import View
@@ -15,7 +15,7 @@ from tocsin.detection.views.view import View
 ENTRY_POINTS = "tocsin.views"
 
 _BUILT_IN: dict[str, Callable[[], View]] = {
-    view.name: view for view in (ErrorView, ShapeView, QuietView, LevelView, RelationView)
+    view.name: view for view in (ErrorView, ShapeView, MovementView, LevelView, RelationView)
 }
 
 
@@ -29,7 +29,7 @@ def available_views() -> list[str]:
     """The names of all views, those of other packages last.
 
     >>> available_views()[:5]
-    ['error', 'shape', 'quiet', 'level', 'relation']
+    ['error', 'shape', 'movement', 'level', 'relation']
     """
     return [*_BUILT_IN, *_installed()]
 
@@ -37,8 +37,8 @@ def available_views() -> list[str]:
 def make_view(name: str) -> View:
     """The view of this name.
 
-    >>> [stream.name for stream in make_view("quiet").streams]
-    ['quiet-48', 'restless-48']
+    >>> [stream.name for stream in make_view("movement").streams]
+    ['quiet-48', 'restless-48', 'step']
     """
     checks.choice("views", name, available_views())
     if name in _BUILT_IN:
