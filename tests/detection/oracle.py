@@ -18,8 +18,8 @@ from tocsin.detection.views.season import find_season
 
 # The streams of each view: how many of the newest observations each looks at.
 VIEWS = {
-    "error": [1, 1], "movement": [48, 48, 1], "shape": [16, 64], "level": [1, 16, 64, 512], "relation": [1, 16, 64, 16, 64],
-    "score": [1],
+    "error": [1, 1], "movement": [48, 48, 1], "shape": [16, 64], "level": [1, 16, 64, 512],
+    "relation": [1, 16, 64, 16, 64], "score": [1],
 }  # fmt: skip
 JOINT, SIDED = ("shape",), ("error", "level", "relation")
 HORIZONS = {"error": 15}

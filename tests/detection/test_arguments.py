@@ -300,7 +300,10 @@ def test_a_fleet_without_signals_waits_for_a_frame():
         ({"min_deviation": 2.0, "forecaster": None}, "min_deviation=2.0 needs a forecaster, got forecaster=None"),
         ({"min_relative_deviation": 0.1, "forecaster": None}, "min_relative_deviation=0.1 needs a forecaster"),
         ({"views": "error", "forecaster": None}, r"views=\('error',\) needs a forecaster, got forecaster=None"),
-        ({"views": "error,movement", "nonconformity": "high"}, "'high' needs views that tell high from low, got movement"),
+        (
+            {"views": "error,movement", "nonconformity": "high"},
+            "'high' needs views that tell high from low, got movement",
+        ),
         ({"views": "shape", "nonconformity": "low"}, "'low' needs views that tell high from low, got shape"),
         ({"nonconformity": "low", "forecaster": None}, "nonconformity must keep its default with forecaster=None"),
         ({"forecaster": LastValue(), "forecaster_options": {"a": 1}}, "forecaster_options=.* need the name"),
