@@ -37,7 +37,7 @@ from tocsin.data import (
 from tocsin.detection import Result, detect_signals
 from tocsin.detection.batch import select_incidents
 from tocsin.detection.incidents.budget import HistoryBudget, check_budget
-from tocsin.detection.incidents.incident import incident_columns
+from tocsin.detection.incidents.incident import Incident, incident_columns
 from tocsin.detection.settings.detector_settings import check_alone
 from tocsin.reports.page import ReportText, detection_page
 from tocsin.reports.picture import draw_detection
@@ -314,7 +314,7 @@ def detect(
     drawing = plot is not None or report is not None
     run = DetectRun(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference)
     share = _checked_budget(budget, settings)
-    within = _time("--from", since), _time("--to", until)
+    within = time_option("--from", since), time_option("--to", until)
     try:
         _detect(run, files, share, output, exit_code)
         run.report(top, {"verdicts": output, "incidents": incidents, "picture": plot, "report": report}, within)
@@ -349,22 +349,28 @@ def _detect(run: DetectRun, files: list[str], share: str | float | None, output:
             raise typer.Exit(run.exit_code(exit_code))  # an earlier result stays untouched
 
 
-def _time(option: str, text: str | None) -> np.datetime64 | float | None:
+def time_option(option: str, text: str | None) -> np.datetime64 | float | None:
+    """The time that an option gives."""
     try:
         return None if text is None else parse_time(text)
     except ValueError as error:
         raise typer.BadParameter(f"{error}.", param_hint=option) from error
 
 
+def check_time(option: str, time: Any, incident: Incident) -> None:
+    """Reject a time of another kind than those of an incident."""
+    dated = isinstance(incident.start, np.datetime64)
+    if time is not None and isinstance(time, np.datetime64) != dated:
+        accepted = "a date" if dated else f"a number, as the times of {incident.signal!r} are"
+        raise typer.BadParameter(f"{time} is not {accepted}.", param_hint=option)
+
+
 def _limited(result: Result, within: Within) -> Result:
     """The result with only the incidents that lie at least partly between two times."""
     first, last = within
     for incident in result.incident_list[:1]:
-        dated = isinstance(incident.start, np.datetime64)
-        for option, time in (("--from", first), ("--to", last)):
-            if time is not None and isinstance(time, np.datetime64) != dated:
-                accepted = "a date" if dated else f"a number, as the times of {result.signal!r} are"
-                raise typer.BadParameter(f"{time} is not {accepted}.", param_hint=option)
+        check_time("--from", first, incident)
+        check_time("--to", last, incident)
     kept = [
         one
         for one in result.incident_list

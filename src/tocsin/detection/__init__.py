@@ -18,6 +18,7 @@ from tocsin.detection.incidents.incident import (
     rarity,
 )
 from tocsin.detection.incidents.verdict import Verdict, Verdicts
+from tocsin.detection.order import EventSignal, Mover, MovingOrder, moving_order
 from tocsin.detection.results import Result, Results, verdict_columns
 from tocsin.detection.settings.alarm_rate import SECONDS, parse_budget
 from tocsin.detection.settings.declaration import declared
@@ -36,9 +37,12 @@ __all__ = [
     "Detector",
     "DetectorSettings",
     "Ending",
+    "EventSignal",
     "Fleet",
     "Incident",
     "IncidentBudget",
+    "Mover",
+    "MovingOrder",
     "ResolutionWarning",
     "Result",
     "Results",
@@ -56,6 +60,7 @@ __all__ = [
     "length_text",
     "memory_bytes",
     "missing_times",
+    "moving_order",
     "named_forecasters",
     "ordinal",
     "pack_arrays",
