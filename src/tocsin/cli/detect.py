@@ -34,7 +34,7 @@ from tocsin.data import (
     parse_time,
     read_signals,
 )
-from tocsin.detection import Result, detect_signals
+from tocsin.detection import Result, detect_signals, with_peers
 from tocsin.detection.batch import select_incidents
 from tocsin.detection.incidents.budget import HistoryBudget, check_budget
 from tocsin.detection.incidents.incident import Incident, incident_columns
@@ -77,9 +77,10 @@ class DetectRun:
         *,
         drawing: bool,
         reference: str | None,
+        peers: bool = False,
     ) -> None:
         self.settings, self.reading, self.jobs, self.drawing = settings, reading, jobs, drawing
-        self.reference = reference
+        self.reference, self.peers = reference, peers
         self.shared: HistoryBudget | None = None
         self.results: list[Result] = []
         self.drawn: list[Result] = []
@@ -129,11 +130,17 @@ class DetectRun:
                 found.extend(signal.problems)
                 yield signal
 
+        try:
+            judged = iter(with_peers(list(passing()))) if self.peers else passing()
+        except ValueError as error:
+            self._fail(label, error)
+            return
+
         with progress() as bar:
             jobs = min(self.jobs, len(signals)) if signals.rows > WORTH_A_PROCESS else 1
             task = bar.add_task(escape(Path(file).name), total=signals.rows)
             for result in detect_signals(
-                passing(),
+                judged,
                 self.settings,
                 keep=self.drawing,
                 reference=self.reference,
@@ -269,6 +276,9 @@ def detect(
             help="Count a gap as at most this many missing observations.",
         ),
     ] = LONGEST_GAP,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Also compare each signal with the others of its file at the same time.")
+    ] = False,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -303,6 +313,8 @@ def detect(
     _check_targets(files, {"--output": output, "--incidents": incidents, "--plot": plot, "--report": report})
     if "every" in reading and settings["interval"] is not None:
         raise typer.BadParameter("--every sets the interval: omit --interval.", param_hint="--every")
+    if peers and "id" in reading and reading.get("separate"):
+        raise typer.BadParameter("features are compared with those of others: omit --separate.", param_hint="--peers")
     reading |= {
         "format": file_format,
         "every": number_or_text(reading.get("every")),
@@ -312,7 +324,7 @@ def detect(
         "most_lost": most_lost,
     }
     drawing = plot is not None or report is not None
-    run = DetectRun(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference)
+    run = DetectRun(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference, peers=peers)
     share = _checked_budget(budget, settings)
     within = time_option("--from", since), time_option("--to", until)
     try:

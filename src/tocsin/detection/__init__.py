@@ -19,6 +19,7 @@ from tocsin.detection.incidents.incident import (
 )
 from tocsin.detection.incidents.verdict import Verdict, Verdicts
 from tocsin.detection.order import EventSignal, Mover, MovingOrder, moving_order
+from tocsin.detection.peers import against_peers, peer_levels, with_peers
 from tocsin.detection.results import Result, Results, verdict_columns
 from tocsin.detection.settings.alarm_rate import SECONDS, parse_budget
 from tocsin.detection.settings.declaration import declared
@@ -49,6 +50,7 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "Watch",
+    "against_peers",
     "alike",
     "arrays_from_bytes",
     "arrays_to_bytes",
@@ -65,9 +67,11 @@ __all__ = [
     "ordinal",
     "pack_arrays",
     "parse_budget",
+    "peer_levels",
     "rarity",
     "rate_bounds",
     "unpack_arrays",
     "verdict_columns",
+    "with_peers",
     "working_bytes",
 ]
