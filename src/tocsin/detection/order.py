@@ -46,15 +46,17 @@ class EventSignal:
 
     @classmethod
     def of(cls, result: Result, incident: Incident) -> "EventSignal":
-        """The signal of a result with verdicts, in one of its incidents: the feature that contributed most to it."""
-        verdicts = result.kept_verdicts
-        feature = result.features.index(incident.features[0])
+        """What a result with verdicts has around one of its incidents, of the feature that contributed most to it."""
+        first = incident.first - result.before
+        here = slice(max(first - 3 * BEFORE, 0), max(first + BEFORE, 0))
+        verdicts, feature = result.kept_verdicts, result.features.index(incident.features[0])
+        times = np.arange(len(result)) + result.before if result.times is None else result.times
         known = incident.began_earliest is not None
         return cls(
             result.signal,
-            result.columns["time"],
-            verdicts.value[:, 0, feature],
-            np.where(verdicts.warm[:, 0], verdicts.severity[:, 0], np.nan),
+            times[here].copy(),
+            verdicts.value[here, 0, feature].copy(),  # not a view, which would keep everything in memory
+            np.where(verdicts.warm[here, 0], verdicts.severity[here, 0], np.nan),
             incident.start,
             incident.end,
             (incident.began_earliest, incident.began_latest) if known else None,
@@ -79,9 +81,10 @@ class Mover:
 class MovingOrder:
     """The signals of an event in the order in which they began to move, and whether the first one really was.
 
-    `p` is the p-value of the signal at the top: under the hypothesis that it was as usual until the others could have
-    begun, and if the time before is stationary and the others' intervals hold, it is at most u with a probability of at
-    most u. NaN if there is no such time, or too little before.
+    `p` is the p-value of the signal at the top, for the hypothesis that it was as usual until the others could have
+    begun. It is one if the stretch that is tested is exchangeable with those before (stationary, and independent from
+    one stretch to the next), and if no other began before its interval. NaN if the intervals overlap, or there is too
+    little time before.
     """
 
     movers: tuple[Mover, ...]
