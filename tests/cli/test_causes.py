@@ -1,4 +1,4 @@
-"""`tocsin causes`: what is printed is what the library says of the incidents near the worst, or near a time."""
+"""`tocsin causes`: what is printed is what the library says of where most signals moved, or of a time."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_it_says_what_the_library_says(file):
     assert places == sorted(places)
 
 
-def test_the_event_is_that_of_the_worst_incident_or_of_a_time(file):
+def test_the_event_is_that_of_most_signals_or_of_a_time(file):
     assert words(invoke("causes", file, *OPTIONS)).startswith("3 of 4 signals moved; first: pump")
     alone = invoke("causes", file, *OPTIONS, "--at", "2026-01-01T16:05:00")
     assert words(alone) == "1 of 4 signals moved; only hall moved"

@@ -32,7 +32,9 @@ def causes(
     file: Annotated[str, typer.Argument(metavar="FILE", help="As for `detect`; each value column is a signal.")],
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="TIME", help="The event with an incident at this time. Default: the worst."),
+        typer.Option(
+            "--at", metavar="TIME", help="The event with an incident at this time. Default: the one of most signals."
+        ),
     ] = None,
     within: Annotated[
         str | None,
@@ -87,21 +89,26 @@ def _found(signals: Signals, settings: dict[str, Any]) -> Found:
 
 
 def _event(found: Found, moment: Any, near: float | None) -> list[EventSignal]:
-    """The signals with an incident that starts near the one at a moment, or near the most severe."""
+    """The signals whose incidents start near one (at a moment, if given): most signals, then the most severe."""
     for incident, *_ in found[:1]:
         check_time("--at", moment, incident)
-    here = found if moment is None else [one for one in found if one[0].start <= moment <= one[0].end]
-    if not here:
-        return []
-    chosen, _, step = max(here, key=lambda one: one[0].severity)
-    reach: Any = NEAR * step if near is None else near
-    if isinstance(chosen.start, np.datetime64):
-        reach = np.timedelta64(round(1e9 * reach), "ns")
-    members: dict[str, EventSignal] = {}
-    for incident, signal, _ in sorted(found, key=lambda one: one[0].start):
-        if abs(incident.start - chosen.start) <= reach:
-            members.setdefault(signal.name, signal)
-    return list(members.values())
+    found = sorted(found, key=lambda one: one[0].start)
+    starts = np.array([incident.start for incident, *_ in found])
+
+    def members(chosen: Incident, step: float) -> dict[str, EventSignal]:
+        reach: Any = NEAR * step if near is None else near
+        if isinstance(chosen.start, np.datetime64):
+            reach = np.timedelta64(round(1e9 * reach), "ns")
+        close = np.flatnonzero(np.abs(starts - chosen.start) <= reach)
+        return {found[one][1].name: found[one][1] for one in close[::-1]}  # of each signal, the first
+
+    events = [
+        (members(incident, step), incident.severity)
+        for incident, _, step in found
+        if moment is None or incident.start <= moment <= incident.end
+    ]
+    event, _ = max(events, key=lambda one: (len(one[0]), one[1]), default=({}, 0.0))
+    return list(event.values())
 
 
 def _duration(text: str | None) -> float | None:

@@ -29,7 +29,8 @@ def peer_levels(values: ArrayLike) -> NDArray[np.float64]:
     `values` are `(T, S)` or `(T, S, F)`; NaN if missing. Zero for a signal that cannot be compared.
     """
     table = _table(values)
-    return np.nan_to_num(_median(against_peers(table, np.zeros(table.shape[1:])), axis=0)[0])
+    apart = against_peers(table, np.zeros(table.shape[1:]))
+    return np.asarray(np.nan_to_num(_median(apart, axis=0)[0]))
 
 
 def against_peers(values: ArrayLike, levels: ArrayLike) -> NDArray[np.float64]:
