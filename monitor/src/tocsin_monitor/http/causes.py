@@ -10,7 +10,7 @@ from tocsin_monitor.as_json import time_text
 from tocsin_monitor.store import EventRow, IncidentRow, StoreReader
 
 # Of so many signals, so many observations up to the start of the incident are read, and so many after it.
-SIGNALS, BEFORE, AFTER = 20, 2500, 500
+SIGNALS, BEFORE, AFTER = 10, 2500, 500
 
 
 def causes_of(

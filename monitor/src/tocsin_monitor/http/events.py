@@ -84,7 +84,7 @@ async def one_event(
 @router.get("/{number}/causes", summary="Which moved first", response_model=CausesOut, responses=COMMON | UNKNOWN)
 async def causes(number: Id, monitor: Monitor, caller: READER) -> Response:
     """The signals of an event in the order in which they began to move, and a test of whether the first one really was
-    the first. Order does not show a cause. Of the first 20 signals that were noticed; only for alarms."""
+    the first. Order does not show a cause. Of the first 10 signals that were noticed; only for alarms."""
 
     def read(reader: StoreReader) -> dict[str, Any]:
         names = _names(reader, caller)

@@ -15,12 +15,17 @@ import { fillWhenLoaded } from "./view.js";
 const PAGE = 50;
 /** Milliseconds in which changes are gathered. */
 const GATHERED = 500;
+/** Milliseconds until its signals are compared again, which takes the monitor a while. */
+const COMPARED = 60_000;
 
 /** @type {import("./view.js").View} */
 export function event(main, route) {
   const id = Number(route.id);
   let shown = PAGE;
   let timer = 0;
+  let compared = 0;
+  /** @type {Causes | null} */
+  let causes = null;
 
   const head = el("h1", { tabindex: "-1" }, `Event ${id}`);
   const box = el("div", {}, "Loading…");
@@ -30,8 +35,10 @@ export function event(main, route) {
     timer = 0;
     return fillWhenLoaded(box, async () => {
       const found = /** @type {Event} */ (await get(`/events/${id}`, { limit: shown }));
-      const compared = found.kind === "alarm" && found.signals > 1;
-      const causes = compared ? /** @type {Causes} */ (await get(`/events/${id}/causes`)) : null;
+      if (found.kind === "alarm" && found.signals > 1 && Date.now() - compared > COMPARED) {
+        causes = /** @type {Causes} */ (await get(`/events/${id}/causes`));
+        compared = Date.now();
+      }
       head.replaceChildren(el("bdi", {}, found.title));
       const { members = [], suspects = [] } = found;
       const more = found.count > members.length;
