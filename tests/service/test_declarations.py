@@ -17,6 +17,7 @@ from tocsin_monitor.store import EventRow, IncidentFacts, IncidentRow, Maintenan
 PAGE = {
     "Signal": replies.SignalOut, "Reference": replies.ReferenceOut, "Incident": replies.IncidentOut,
     "Event": replies.EventDetails, "Member": replies.MemberOut, "Suspect": replies.SuspectOut,
+    "Causes": replies.CausesOut, "Mover": replies.MoverOut,
     "History": replies.History, "Audit": replies.AuditOut, "Details": replies.Details,
     "Template": replies.TemplateSettings, "Maintenance": replies.MaintenanceOut,
 }  # fmt: skip

@@ -52,6 +52,11 @@ _BUILT_IN = {
         FILES,
         "Show which faults would be found in the signals of files, how soon, and which would not.",
     ),
+    "causes": ListedCommand(
+        "tocsin.cli.causes",
+        FILES,
+        "Show which signal of a file moved first in an event, and whether that can be told.",
+    ),
     "forecasters": ListedCommand(
         "tocsin.cli.forecasters", METHODS, "List the forecasters, what each does and what it needs."
     ),

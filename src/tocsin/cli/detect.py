@@ -34,10 +34,10 @@ from tocsin.data import (
     parse_time,
     read_signals,
 )
-from tocsin.detection import Result, detect_signals
+from tocsin.detection import Result, detect_signals, with_peers
 from tocsin.detection.batch import select_incidents
 from tocsin.detection.incidents.budget import HistoryBudget, check_budget
-from tocsin.detection.incidents.incident import incident_columns
+from tocsin.detection.incidents.incident import Incident, incident_columns
 from tocsin.detection.settings.detector_settings import check_alone
 from tocsin.reports.page import ReportText, detection_page
 from tocsin.reports.picture import draw_detection
@@ -77,9 +77,10 @@ class DetectRun:
         *,
         drawing: bool,
         reference: str | None,
+        peers: bool = False,
     ) -> None:
         self.settings, self.reading, self.jobs, self.drawing = settings, reading, jobs, drawing
-        self.reference = reference
+        self.reference, self.peers = reference, peers
         self.shared: HistoryBudget | None = None
         self.results: list[Result] = []
         self.drawn: list[Result] = []
@@ -129,11 +130,17 @@ class DetectRun:
                 found.extend(signal.problems)
                 yield signal
 
+        try:
+            judged = iter(with_peers(list(passing()))) if self.peers else passing()
+        except ValueError as error:
+            self._fail(label, error)
+            return
+
         with progress() as bar:
             jobs = min(self.jobs, len(signals)) if signals.rows > WORTH_A_PROCESS else 1
             task = bar.add_task(escape(Path(file).name), total=signals.rows)
             for result in detect_signals(
-                passing(),
+                judged,
                 self.settings,
                 keep=self.drawing,
                 reference=self.reference,
@@ -269,6 +276,9 @@ def detect(
             help="Count a gap as at most this many missing observations.",
         ),
     ] = LONGEST_GAP,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Also compare each signal with the others of its file at the same time.")
+    ] = False,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -303,6 +313,8 @@ def detect(
     _check_targets(files, {"--output": output, "--incidents": incidents, "--plot": plot, "--report": report})
     if "every" in reading and settings["interval"] is not None:
         raise typer.BadParameter("--every sets the interval: omit --interval.", param_hint="--every")
+    if peers and "id" in reading and reading.get("separate"):
+        raise typer.BadParameter("features are compared with those of others: omit --separate.", param_hint="--peers")
     reading |= {
         "format": file_format,
         "every": number_or_text(reading.get("every")),
@@ -312,9 +324,9 @@ def detect(
         "most_lost": most_lost,
     }
     drawing = plot is not None or report is not None
-    run = DetectRun(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference)
+    run = DetectRun(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference, peers=peers)
     share = _checked_budget(budget, settings)
-    within = _time("--from", since), _time("--to", until)
+    within = time_option("--from", since), time_option("--to", until)
     try:
         _detect(run, files, share, output, exit_code)
         run.report(top, {"verdicts": output, "incidents": incidents, "picture": plot, "report": report}, within)
@@ -349,22 +361,28 @@ def _detect(run: DetectRun, files: list[str], share: str | float | None, output:
             raise typer.Exit(run.exit_code(exit_code))  # an earlier result stays untouched
 
 
-def _time(option: str, text: str | None) -> np.datetime64 | float | None:
+def time_option(option: str, text: str | None) -> np.datetime64 | float | None:
+    """The time that an option gives."""
     try:
         return None if text is None else parse_time(text)
     except ValueError as error:
         raise typer.BadParameter(f"{error}.", param_hint=option) from error
 
 
+def check_time(option: str, time: Any, incident: Incident) -> None:
+    """Reject a time of another kind than those of an incident."""
+    dated = isinstance(incident.start, np.datetime64)
+    if time is not None and isinstance(time, np.datetime64) != dated:
+        accepted = "a date" if dated else f"a number, as the times of {incident.signal!r} are"
+        raise typer.BadParameter(f"{time} is not {accepted}.", param_hint=option)
+
+
 def _limited(result: Result, within: Within) -> Result:
     """The result with only the incidents that lie at least partly between two times."""
     first, last = within
     for incident in result.incident_list[:1]:
-        dated = isinstance(incident.start, np.datetime64)
-        for option, time in (("--from", first), ("--to", last)):
-            if time is not None and isinstance(time, np.datetime64) != dated:
-                accepted = "a date" if dated else f"a number, as the times of {result.signal!r} are"
-                raise typer.BadParameter(f"{time} is not {accepted}.", param_hint=option)
+        check_time("--from", first, incident)
+        check_time("--to", last, incident)
     kept = [
         one
         for one in result.incident_list

@@ -18,6 +18,8 @@ from tocsin.detection.incidents.incident import (
     rarity,
 )
 from tocsin.detection.incidents.verdict import Verdict, Verdicts
+from tocsin.detection.order import EventSignal, Mover, MovingOrder, moving_order
+from tocsin.detection.peers import against_peers, peer_levels, with_peers
 from tocsin.detection.results import Result, Results, verdict_columns
 from tocsin.detection.settings.alarm_rate import SECONDS, parse_budget
 from tocsin.detection.settings.declaration import declared
@@ -36,15 +38,19 @@ __all__ = [
     "Detector",
     "DetectorSettings",
     "Ending",
+    "EventSignal",
     "Fleet",
     "Incident",
     "IncidentBudget",
+    "Mover",
+    "MovingOrder",
     "ResolutionWarning",
     "Result",
     "Results",
     "Verdict",
     "Verdicts",
     "Watch",
+    "against_peers",
     "alike",
     "arrays_from_bytes",
     "arrays_to_bytes",
@@ -56,13 +62,16 @@ __all__ = [
     "length_text",
     "memory_bytes",
     "missing_times",
+    "moving_order",
     "named_forecasters",
     "ordinal",
     "pack_arrays",
     "parse_budget",
+    "peer_levels",
     "rarity",
     "rate_bounds",
     "unpack_arrays",
     "verdict_columns",
+    "with_peers",
     "working_bytes",
 ]

@@ -26,6 +26,7 @@ from tocsin.detection.incidents.verdict import name_and_unit
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from tocsin.detection.order import MovingOrder
     from tocsin.detection.results import Result
 
 
@@ -113,6 +114,22 @@ def signal_table(results: Sequence["Result"], *, top: int) -> "Table":
     return _table(title + (f", the {top} most severe" if busy > top else ""), headings, rows)
 
 
+def mover_table(order: "MovingOrder", noticed: Mapping[str, Any]) -> "Table":
+    """The signals of an event in the order in which they began to move, and when each was noticed."""
+    rows = [
+        [
+            one.signal,
+            time_text(one.latest)
+            if one.earliest == one.latest
+            else f"{time_text(one.earliest)} to {time_text(one.latest)}",
+            time_text(noticed[one.signal]),
+            "" if np.isnan(one.score) else f"{one.score:.1f}",
+        ]
+        for one in order.movers
+    ]
+    return _table("", ["signal", "began", "noticed", "score"], rows)
+
+
 def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -123,7 +140,7 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -
         if heading in ("signal", "feature", "what was seen"):
             table.add_column(heading, overflow="fold")
         else:
-            right = heading in ("severity", "incidents", "worst")
+            right = heading in ("severity", "incidents", "worst", "score")
             table.add_column(heading, justify="right" if right else "left", no_wrap=True)
     for row in rows:
         table.add_row(*map(Text, row))  # as they are: a name may look like markup

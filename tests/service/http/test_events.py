@@ -6,13 +6,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.service.engine.helpers import SECOND, Rig, settings_of, until
 from tests.service.http.conftest import Client, Make, error_of
 from tests.service.sinks.office import facts
+from tocsin.detection import EventSignal, moving_order
 from tocsin_monitor.http.monitor_access import Figures, ReadQueue
-from tocsin_monitor.observations import Batch, Observation
+from tocsin_monitor.observations import Batch, Observation, Status, StoredVerdict
+from tocsin_monitor.store import ObservationRow
 from tocsin_monitor.tokens import Role, hash_token, make_token
 
 URL = "/api/v1/events"
@@ -122,6 +125,51 @@ def test_members_come_in_their_order_with_those_that_moved_first(make: Make) -> 
         "hall/c": (5.0, 1, [{"signal": "hall/a", "times": 1}, {"signal": "hall/b", "times": 1}]),
         "hall/d": (6.0, 0, []),
     }
+
+
+def test_which_signal_moved_first_is_what_the_library_says_of_what_is_stored(make: Make) -> None:
+    """`a` moves four minutes before `b`; `c` has nothing stored."""
+    monitor, rng, minute = make(), np.random.default_rng(0), 60 * SECOND
+    times = np.arange(1000) * minute
+    with monitor.store.transaction() as writer:
+        number = writer.add_event("alarm", times[900], ["place:hall"], 1)
+        silent = writer.add_event("silence", times[900], ["place:hall"], 1)
+        signals = []
+        for name, at in (("hall/a", 900), ("hall/b", 904), ("hall/c", 2000)):
+            row = writer.add_signal(name, ["flow", "value"], {}, created=1)
+            values = rng.normal(size=1000)
+            values[at:] += 6
+            severity = 0.3 * values**2
+            if at < 1000:
+                stored = [verdict(one, far) for one, far in zip(values.tolist(), severity.tolist(), strict=True)]
+                writer.add_observations(
+                    ObservationRow(row.id, int(time), Status.SCORED, one)
+                    for time, one in zip(times, stored, strict=True)
+                )
+                start, end = (np.datetime64(int(one) * minute, "ns") for one in (at, 999))
+                signals.append(
+                    EventSignal(name, times[: at + 501].astype("datetime64[ns]"), values, severity, start, end)
+                )
+            start = min(at, 950) * minute
+            incident = writer.put_incident(facts(row.id, start=start, end=999 * minute))
+            writer.change_incident(incident, event=number)
+        alone = writer.put_incident(facts(row.id, start=times[970], kind="silence"))
+        writer.change_incident(alone, event=silent)
+    client = Client(monitor)
+    told, order = client.get(f"{URL}/{number}/causes").json(), moving_order(signals)
+    assert (told["first"], told["lead_seconds"], told["p"]) == ("hall/a", 240.0, order.p)
+    assert told["text"] == str(order) == "first: hall/a, at least 4 min before the rest (p = 0.01)"
+    assert [one["signal"] for one in told["signals"]] == ["hall/a", "hall/b", "hall/c"]
+    assert [one["score"] for one in told["signals"]] == [*(one.score for one in order.movers), None]
+    assert told["signals"][0]["latest"] == "1970-01-01T15:00:00.000Z"
+    assert client.get(f"{URL}/{silent}/causes").json()["text"] == "cannot tell: only alarms have values to compare"
+    assert client.get(f"{URL}/99/causes").status_code == 404
+
+
+def verdict(value: float, severity: float) -> StoredVerdict:
+    """A verdict of two features, of which the second one moves."""
+    nothing = (0.0, 0.0)
+    return StoredVerdict((0.0, value), nothing, nothing, nothing, 0.5, 10**-severity, nothing, False, True)
 
 
 def test_a_limited_token_sees_its_part_of_an_event_and_cannot_change_the_rest(watched: Watched) -> None:

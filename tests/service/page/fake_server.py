@@ -32,6 +32,7 @@ class FakeMonitor:
         self.signals: dict[str, dict[str, Any]] = {}
         self.incidents: dict[int, dict[str, Any]] = {}
         self.events: dict[int, dict[str, Any]] = {}
+        self.causes: dict[str, Any] = {"text": "cannot tell", "signals": []}
         self.windows: list[dict[str, Any]] = []
         self.deeds: list[dict[str, Any]] = []
         self.status: dict[str, Any] | None = None  # what is said of the monitor itself, in place of good health
@@ -230,6 +231,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return {"events": list(fake.events.values())}
             case ["events", number]:
                 return fake.events.get(int(number))
+            case ["events", number, "causes"]:
+                return fake.causes
             case ["events", number, action]:
                 fake.events[int(number)] |= self._change(action, body)
                 return fake.events[int(number)]

@@ -75,6 +75,20 @@ def test_one_event_with_its_members_and_where_to_look_first(opened, monitor):
     expect(page.locator("h1")).to_have_text("source gateway stopped: 31 signals silent")
 
 
+def test_an_event_of_alarms_says_which_signal_moved_first(opened, monitor):
+    told = stopped(monitor, 3) | {"kind": "alarm", "signals": 3}
+    for number, suspect in enumerate(told["suspects"]):
+        suspect["signal"] = f"line {number}"
+    monitor.events[7] = told
+    began = {"signal": "line 1", "earliest": told["start"], "latest": told["start"], "score": 4.25}
+    monitor.causes = {"text": "first: line 1, at least 4 min before the rest (p = 0.01)", "signals": [began]}
+    page = opened("#/events/7")
+    expect(page.locator(".suspects p").first).to_have_text(monitor.causes["text"])
+    first, second = page.locator(".suspects li").all()
+    expect(first).to_have_text("line 0 first")
+    expect(second).to_contain_text("went 4.3 times its usual spread")
+
+
 def test_who_may_only_read_cannot_acknowledge(opened, monitor):
     monitor.events[7] = stopped(monitor)
     monitor.role = "read"

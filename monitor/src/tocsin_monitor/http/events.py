@@ -10,10 +10,11 @@ from tocsin_monitor.as_json import event_json, incident_json, time_text
 from tocsin_monitor.errors import UnknownError
 from tocsin_monitor.http.auth import OPERATOR, READER, Caller
 from tocsin_monitor.http.bodies import TAKES_JSON
+from tocsin_monitor.http.causes import causes_of
 from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY, HttpError
 from tocsin_monitor.http.incidents import LARGEST_ID, check_end, number_of
 from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
-from tocsin_monitor.http.replies import EventDetails, EventOut, EventsReply
+from tocsin_monitor.http.replies import CausesOut, EventDetails, EventOut, EventsReply
 from tocsin_monitor.http.requests import Acknowledgement, EventLabel, Given, Snooze
 from tocsin_monitor.observations import LONGEST_NAME
 from tocsin_monitor.store import EventRow, Kind, StoreReader
@@ -76,6 +77,19 @@ async def one_event(
             "members": [incident_json(row, names[row.signal]) for row in rows],
             "suspects": suspects_of(reader, event, names, limited, window),
         }
+
+    return reply(await from_store(monitor, read))
+
+
+@router.get("/{number}/causes", summary="Which moved first", response_model=CausesOut, responses=COMMON | UNKNOWN)
+async def causes(number: Id, monitor: Monitor, caller: READER) -> Response:
+    """The signals of an event in the order in which they began to move, and a test of whether the first one really was
+    the first. Order does not show a cause. Of the first 10 signals that were noticed; only for alarms."""
+
+    def read(reader: StoreReader) -> dict[str, Any]:
+        names = _names(reader, caller)
+        event = _event(reader, number, names, caller)
+        return causes_of(reader, event, names, list(names) if caller.patterns else None)
 
     return reply(await from_store(monitor, read))
 

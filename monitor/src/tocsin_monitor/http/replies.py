@@ -221,6 +221,29 @@ class SuspectOut(BaseModel):
     )
 
 
+class MoverOut(BaseModel):
+    """When a signal of an event began to move, and how far it went."""
+
+    signal: str
+    earliest: Moment
+    latest: Moment
+    score: Number = Field(
+        description="Its largest distance from its median before the event, in units of its interquartile range then."
+    )
+
+
+class CausesOut(BaseModel):
+    """Which signal of an event moved first, if that can be told."""
+
+    text: str = Field(description="The answer in a sentence.")
+    first: str | None = Field(description="The signal that moved first; null if that cannot be told.")
+    p: Number = Field(
+        description="The p-value of the first of `signals`, if it was as usual until the others could have begun."
+    )
+    lead_seconds: Number = Field(description="How long before any other could have begun it had, at least.")
+    signals: list[MoverOut] = Field(description="In the order in which they began.")
+
+
 EventDetails = create_model(
     "EventDetails",
     __base__=EventOut,

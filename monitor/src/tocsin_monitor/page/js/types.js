@@ -130,6 +130,19 @@
  * @property {number} past_incidents
  * @property {{signal: string, times: number}[]} together
  *
+ * @typedef {object} Causes which signal of an event moved first
+ * @property {string} text
+ * @property {string | null} first
+ * @property {number | null} p
+ * @property {number | null} lead_seconds
+ * @property {Mover[]} signals in the order in which they began to move
+ *
+ * @typedef {object} Mover
+ * @property {string} signal
+ * @property {string} earliest
+ * @property {string} latest
+ * @property {number | null} score how far it went, in units of its spread before
+ *
  * @typedef {object} History columns; value, forecast, low and high have one for each feature
  * @property {string[]} times
  * @property {(number | null)[][]} value

@@ -10,16 +10,22 @@ import { fillWhenLoaded } from "./view.js";
 
 /** @typedef {import("../types.js").Event} Event */
 /** @typedef {import("../types.js").Suspect} Suspect */
+/** @typedef {import("../types.js").Causes} Causes */
 
 const PAGE = 50;
 /** Milliseconds in which changes are gathered. */
 const GATHERED = 500;
+/** Milliseconds until its signals are compared again, which takes the monitor a while. */
+const COMPARED = 60_000;
 
 /** @type {import("./view.js").View} */
 export function event(main, route) {
   const id = Number(route.id);
   let shown = PAGE;
   let timer = 0;
+  let compared = 0;
+  /** @type {Causes | null} */
+  let causes = null;
 
   const head = el("h1", { tabindex: "-1" }, `Event ${id}`);
   const box = el("div", {}, "Loading…");
@@ -29,6 +35,10 @@ export function event(main, route) {
     timer = 0;
     return fillWhenLoaded(box, async () => {
       const found = /** @type {Event} */ (await get(`/events/${id}`, { limit: shown }));
+      if (found.kind === "alarm" && found.signals > 1 && Date.now() - compared > COMPARED) {
+        causes = /** @type {Causes} */ (await get(`/events/${id}/causes`));
+        compared = Date.now();
+      }
       head.replaceChildren(el("bdi", {}, found.title));
       const { members = [], suspects = [] } = found;
       const more = found.count > members.length;
@@ -41,7 +51,7 @@ export function event(main, route) {
           acknowledgeButton(found, () => void load()),
         ),
         found.note && el("p", { class: "note" }, found.note),
-        where(found, suspects),
+        where(found, suspects, causes),
         el("h2", {}, counted(found.count, "incident"), " in the order of their start"),
         el("ol", { class: "cards" }, ...members.map((incident) => incidentCard(incident, { withSignal: true }))),
         more && el("button", { type: "button", onclick: showMore }, "Show more"),
@@ -69,15 +79,25 @@ export function event(main, route) {
  * Which signals moved first, and which have moved near them before.
  * @param {Event} event
  * @param {Suspect[]} suspects
+ * @param {Causes | null} causes
  */
-function where({ kind }, suspects) {
+function where({ kind }, suspects, causes) {
+  const began = new Map(causes?.signals.map((one) => [one.signal, one]));
   return el(
     "section",
     { class: "suspects" },
     el("h2", {}, kind === "silence" ? "First to fall silent" : "First to move"),
-    el("ol", {}, ...suspects.map((suspect, at) => el("li", {}, ...words(suspect, at)))),
+    causes && el("p", {}, causes.text),
+    el("ol", {}, ...suspects.map((one, at) => el("li", {}, ...words(one, at), onset(began.get(one.signal))))),
     el("p", { class: "muted" }, "Order and past coincidence show where to look first. They do not show the cause."),
   );
+}
+
+/** When a signal began to move, and how far it went. @param {import("../types.js").Mover | undefined} mover */
+function onset(mover) {
+  if (!mover) return "";
+  const { earliest, latest, score } = mover;
+  return `; began ${span(earliest, latest)}${score === null ? "" : `, went ${score.toFixed(1)} times its usual spread`}`;
 }
 
 /** @param {Suspect} suspect @param {number} at its place among them */
