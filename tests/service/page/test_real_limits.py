@@ -71,7 +71,7 @@ def test_limits_and_recurring_maintenance_on_the_page(
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_text("valid range", exact=True)).to_be_visible()
     rules = api.get(f"/signals/{name}/-/details").json()["rules"]
-    assert rules == {"valid_range": [-40.0, 150.0], "min_deviation": 2.0, "min_level": None}
+    assert rules == {"valid_range": [-40.0, 150.0], "min_deviation": 2.0, "min_level": None, "no_data_is_zero": None}
     assert send(250, [850.0, 850.0]) == ["out_of_range"] * 2
     (found,) = api.get("/incidents", params={"kind": "range"}).json()["incidents"]
     page.goto(f"{served.address}/#/incidents/{found['id']}")
