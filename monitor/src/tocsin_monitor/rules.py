@@ -64,7 +64,8 @@ NoDataIsZero = Annotated[
     bool | None,
     Field(
         description="For counts: an interval without an observation counts as 0 as soon as it is over. "
-        "The signal is never silent then."
+        "The signal is never silent then.",
+        examples=[False],
     ),
 ]
 
