@@ -112,7 +112,7 @@ class History(BaseModel):
     p: list[Number]
     alarm: list[bool]
     warm: list[bool]
-    status: list[Literal["scored", "late", "maintenance", "quarantined", "imported"]]
+    status: list[Literal["scored", "late", "maintenance", "quarantined", "imported", "out_of_range"]]
     thinned: bool = Field(description="Whether observations in between were left out, to keep to `points`.")
 
 
