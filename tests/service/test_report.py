@@ -5,14 +5,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.cli.calling import invoke, words
+from tests.service.engine.helpers import QUICK
 from tests.service.sinks.office import NOTHING_SEEN, Office, facts
 from tests.service.sinks.test_mail import Post
+from tocsin.detection import Detector
+from tocsin.evaluation import detectable
+from tocsin_monitor.engine import detectability
 from tocsin_monitor.observations import Status, StoredVerdict
 from tocsin_monitor.report import Period, gather, summary_of
 from tocsin_monitor.store import ObservationRow
@@ -103,6 +108,29 @@ def test_the_page(office: Office, now: int, tmp_path: Path) -> None:
     assert "<script>alert(1)" not in text
     assert "\\u003cscript>alert(1)" in text  # in the data of the charts
     assert "plant/&lt;script&gt;" in text
+
+
+@pytest.mark.slow
+def test_what_can_be_found(office: Office, now: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those first that took most attention; what the library says of what is stored, or why it is not known."""
+    few = {"cases": 2, "lasts": 20}
+    monkeypatch.setattr(detectability, "detectable", lambda *given, **more: detectable(*given, **{**more, **few}))
+    with office.store.transaction() as writer:
+        (new,) = [row for row in writer.signals() if row.name == "plant/new"]
+        writer.change_signal(new.id, settings=QUICK)
+        rows = writer.observations(new.id, limit=10**6)
+    office.signal("plant/empty")
+    page = tmp_path / "week.html"
+    done = invoke(
+        "report", "--data", tmp_path, "--out", page, "--signal", "plant/new", "--signal", "plant/empty",
+        "--detectable", "5",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    times = np.array([row.time for row in rows]).view("datetime64[ns]")
+    alone = detectable(Detector(["value"], **QUICK), [row.judged.value[0] for row in rows], times, **few)
+    alone = replace(alone, unit="bar")
+    assert done.stdout.index(alone.sentences[0]) < done.stdout.index("has no stored observations")
+    assert all(escape(sentence) in page.read_text() for sentence in alone.sentences)
 
 
 @pytest.mark.slow

@@ -38,6 +38,10 @@ def walked(begin: datetime, days: int, fits: Callable[[datetime], bool]) -> list
             "15 */8 * 10-12 1-5",
             lambda at: at.minute == 15 and at.hour % 8 == 0 and at.month > 9 and at.isoweekday() < 6,
         ),
+        (
+            "0 3 * * sun#1,sun#3",
+            lambda at: (at.hour, at.minute) == (3, 0) and at.isoweekday() == 7 and (at.day - 1) // 7 in (0, 2),
+        ),
         ("0 0 * * 7", lambda at: (at.minute, at.hour, at.isoweekday()) == (0, 0, 7)),
     ],
 )
@@ -62,17 +66,33 @@ def test_it_lasts_as_long_when_clocks_change_and_over_midnight() -> None:
     assert [long.covers(moment(f"2026-11-{day}T12:00")) for day in (16, 20, 21, 22)] == [True, True, True, False]
 
 
+def test_clocks_that_skip_or_repeat_an_hour() -> None:
+    skipped = Schedule("30 2 * * *", VIENNA, 60.0)
+    ((start, _),) = islice(skipped.occurrences(moment("2026-03-28T12:00")), 1)
+    assert start == moment("2026-03-29T03:00", VIENNA)
+    # After the first 2:30, in the hour that is repeated: the next is tomorrow's.
+    ((start, _),) = islice(skipped.occurrences(moment("2026-10-25T01:15")), 1)
+    assert start == moment("2026-10-26T02:30", VIENNA)
+    each = Schedule("30 * * * *", VIENNA, 60.0)
+    starts = [start for start, _ in islice(each.occurrences(moment("2026-10-24T23:00")), 4)]
+    assert np.diff(starts).tolist() == [3600 * SECOND] * 3
+
+
 @pytest.mark.parametrize(
     ("text", "zone", "duration", "problem"),
     [
         ("0 22 * *", "UTC", 60.0, "minute, hour, day, month"),
-        ("60 * * * *", "UTC", 60.0, "the minute must be 0 to 59"),
-        ("0 5-2 * * *", "UTC", 60.0, "the hour must be"),
-        ("*/0 * * * *", "UTC", 60.0, "the minute must be"),
-        ("0 0 * foo *", "UTC", 60.0, "the month must be"),
+        ("60 * * * *", "UTC", 60.0, "Bad minute"),
+        ("0 5-2 * * *", "UTC", 60.0, "Bad hour"),
+        ("*/0 * * * *", "UTC", 60.0, "Bad minute"),
+        ("0 0 * foo *", "UTC", 60.0, "Bad month"),
         ("0 0 * * *", "Mars/Base", 60.0, "time_zone must be a time zone"),
         ("0 0 * * *", "../etc", 60.0, "time_zone must be a time zone"),
+        ("0 0 0 22 * *", "UTC", 60.0, "Wrong number of fields"),
+        ("0 0 30 2 *", "UTC", 60.0, "Bad day"),
+        (f"{'9' * 5000} * * * *", "UTC", 60.0, "schedule must be"),
         ("0 0 * * *", "UTC", 8 * 86400.0, "duration must be"),
+        ("0 0 * * *", "UTC", 90.0, "whole minutes"),
     ],
 )
 def test_what_is_no_schedule_is_refused(text: str, zone: str, duration: float, problem: str) -> None:

@@ -3,7 +3,10 @@
 import math
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from tocsin.data import parse_duration
 
 #: The least and the greatest value; None for no bound.
 Bounds = tuple[float | None, float | None]
@@ -57,6 +60,14 @@ MinLevel = Annotated[
     float | None,
     Field(allow_inf_nan=False, description="Tell nobody of alarms whose values are all below this.", examples=[50.0]),
 ]
+NoDataIsZero = Annotated[
+    bool | None,
+    Field(
+        description="For counts: an interval without an observation counts as 0 as soon as it is over. "
+        "The signal is never silent then.",
+        examples=[False],
+    ),
+]
 
 
 class SignalRules(BaseModel):
@@ -67,6 +78,7 @@ class SignalRules(BaseModel):
     valid_range: ValidRange = None
     min_deviation: MinDeviation = None
     min_level: MinLevel = None
+    no_data_is_zero: NoDataIsZero = None
 
     def outside(self, features: tuple[str, ...], values: tuple[float, ...]) -> tuple[str, float, float] | None:
         """The feature that is furthest outside the valid range, its value and its distance (negative: below)."""
@@ -87,6 +99,21 @@ class SignalRules(BaseModel):
         if isinstance(ranges, dict):
             return ranges.get(feature, (None, None))
         return ranges or (None, None)
+
+    def check_zero(self, silent_after: float | None, interval: Any) -> None:
+        """ValueError if no data cannot mean zero, with these other settings."""
+        if not self.no_data_is_zero:
+            return
+        if silent_after is not None:
+            raise ValueError(
+                f"a signal with no_data_is_zero is never silent: give it or silent_after, got both ({silent_after:g} s)"
+            )
+        if isinstance(interval, str):
+            interval = parse_duration(interval) / np.timedelta64(1, "s")
+        if interval is None or interval < 1:
+            raise ValueError(
+                f"no_data_is_zero needs an interval of at least 1 s: set detector.interval, or every, got {interval!r}"
+            )
 
     def below_minimum(self, away: float, highest: float) -> bool:
         """Whether nobody is told of alarms that went this far, with values up to `highest`. NaN is unknown."""

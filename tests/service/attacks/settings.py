@@ -7,6 +7,7 @@ import httpx
 from tests.fuzzing import ANYTHING, hostile_settings
 from tests.service.attacks.ground import Ground
 from tests.service.attacks.registry import attack
+from tocsin_monitor.rules import RULES
 
 QUICKLY = "[server]\nrequests_per_second = 100000\nburst = 100000\n"
 
@@ -43,7 +44,7 @@ def hostile_settings_by_every_other_way_in(ground: Ground) -> None:
             if reply.is_success:
                 client.put("/signals/tried", json={"detector": {}})
         for value in ANYTHING:
-            for name in ("features", "silent_after", "unit"):
+            for name in ("features", "silent_after", "unit", *RULES):
                 reply = client.put("/signals/odd", json={name: value})
                 assert reply.status_code in (200, 201, 422), (name, value, reply.text)
             for name in ("features", "silent_after", "unit", "every", "aggregate"):

@@ -88,6 +88,23 @@ def test_an_incident_is_told_once_it_is_rare_enough(tmp_path: Path) -> None:
         _withheld(made)
 
 
+def test_expected_false_incidents_know_of_shared_budgets(tmp_path: Path) -> None:
+    """By hand: 3 signals at 1/day share 7/week, and 2 at 1/week share more than they open."""
+    templates = [
+        {"match": "pump/*", "detector": {"alarm_rate": "1/day", "interval": "1min"}},
+        {"match": "fan/*", "detector": {"alarm_rate": "1/week", "interval": "1h"}},
+    ]
+    budgets = [{"match": "pump/*", "incidents": "7/week"}, {"match": "fan/*", "incidents": "10/week"}]
+    with rig(tmp_path, detector={"promise": "incidents"}, templates=templates, budgets=budgets) as made:
+        for name in ("pump/1", "pump/2", "pump/3", "fan/1", "fan/2", "no pace yet"):
+            made.engine.signals.create(name).result(9)
+        week = 7 * 86400
+        opened, reported = made.engine.expected_false(lambda name: True)
+        assert (opened * week, reported * week) == pytest.approx((21 + 2, 7 + 2))
+        opened, reported = made.engine.expected_false(lambda name: name == "pump/1")
+        assert (opened * week, reported * week) == pytest.approx((7, 7))
+
+
 @pytest.mark.parametrize("budget", ["5/fortnight", "often", "0/day"])
 def test_what_is_no_budget_is_refused(budget: str) -> None:
     with pytest.raises(ValueError, match="incidents must be a budget such as '1/day'"):

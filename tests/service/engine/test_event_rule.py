@@ -98,6 +98,8 @@ def test_what_incidents_may_have_in_common() -> None:
     assert traits_of("alarm", "plant/line-3/pump/pressure", "gateway", 2) == {"place:plant/line-3"}
     assert traits_of("silence", "plant/line-3/pump/pressure", "gateway", 2) == {"place:plant/line-3", "source:gateway"}
     assert traits_of("alarm", "pump/pressure", None, 2) == {"place:pump"}
+    assert traits_of("alarm", 'free{mount="/var/log"}', None, 2) == set()
+    assert traits_of("alarm", 'a/free{mount="/var/log"}/x{y="/', None, 2) == {'place:a/free{mount="/var/log"}'}
     assert traits_of("alarm", "pressure", "gateway", 2) == frozenset()
     assert traits_of("silence", "plant/pressure", None, 0) == frozenset()
 

@@ -132,6 +132,9 @@ class FakeEngine:
     def overview(self) -> list[SignalStatus]:
         return list(self.statuses.values())
 
+    def expected_false(self, sees: Callable[[str], bool]) -> tuple[float, float]:
+        return 0.0, 0.0
+
     def status(self, name: str) -> SignalStatus:
         if name not in self.statuses:
             raise UnknownError(f"there is no signal {name!r}")

@@ -122,7 +122,7 @@ def test_recurring_maintenance_is_previewed_and_listed_with_its_next_times(clien
     assert client.post(f"{URL}/maintenance", json=limited).json()["occurrences"] == coming[:1]
     for wrong, problem in (
         ({"schedule": "0 22 * *"}, "minute, hour, day"),
-        ({"schedule": "0 0 30 2 *"}, "a time that comes"),
+        ({"schedule": "0 0 30 2 *"}, "Bad day"),
         ({"time_zone": "Mars/Base"}, "time_zone must be"),
         ({"duration": 10**9}, "less than or equal"),
         ({"duration": None}, "both schedule and duration"),

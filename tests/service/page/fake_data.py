@@ -11,7 +11,7 @@ from urllib.parse import quote
 HOSTILE = "<img src=x onerror=alert(1)> \"quotes\" 'and' \u202ertl\u200f & " + "long" * 20
 STEP = timedelta(seconds=10)
 
-RULES = {"valid_range": None, "min_deviation": None, "min_level": None}
+RULES = {"valid_range": None, "min_deviation": None, "min_level": None, "no_data_is_zero": None}
 #: What a window has that does not recur.
 WINDOW = {"schedule": None, "duration": None, "time_zone": None, "occurrences": []}
 
@@ -143,6 +143,7 @@ def status(signals: int, now: datetime) -> dict[str, Any]:
     return {
         "version": "0.1.0", "ready": True, "progress": "ready", "started": text(now - timedelta(days=3)),
         "uptime": 259_200.0, "signals": signals, "silent": 1, "open_incidents": 3, "waiting": 0,
+        "expected_false_incidents": 35.0, "expected_false_reported": 5.0,
         "store_bytes": 734_003_200, "outbox": {"pager": 0},
         "sources": [
             {"name": "plant-mqtt", **source},

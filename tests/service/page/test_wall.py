@@ -55,6 +55,18 @@ def test_everything_on_the_wall_fits_on_it(opened, monitor, size, levels):
     assert shown == levels or shown >= 5
 
 
+def test_slashes_in_labels_are_no_levels(opened, monitor):
+    made = data.signal("one", data.now())
+    monitor.signals.clear()
+    monitor.incidents.clear()
+    for name in ('free{mount="/var/log"}', 'host/free{mount="/"}', 'host/free{mount="/home"}/inodes'):
+        monitor.signals[name] = {**made, "name": name}
+    page = opened("#/wall")
+    expect(page.locator(".tile .label")).to_have_text(["host", "other signals"])
+    page.goto(f"{monitor.url}/#/wall?level=host")
+    expect(page.locator(".tile .label")).to_have_text(['free{mount="/home"}', "other signals"])
+
+
 def test_the_wall_says_what_is_in_trouble_out_of_sight(opened, monitor):
     fill(monitor, 300)
     for number in range(300):

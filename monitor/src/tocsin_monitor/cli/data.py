@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -229,6 +229,8 @@ def _write(target: Path, pieces: "Iterable[Columns]") -> int:
 if TYPE_CHECKING:
     from tocsin_monitor.config import Settings
     from tocsin_monitor.config.sinks import MailSettings
+    from tocsin_monitor.report import Report
+    from tocsin_monitor.store import Store
 
 WEEK = 7 * 86400 * 10**9
 
@@ -246,6 +248,15 @@ def report(
     mail: Annotated[
         str | None, typer.Option("--mail", metavar="SINK", help="Send the page through this mail sink of the settings.")
     ] = None,
+    detectable: Annotated[
+        int,
+        typer.Option(
+            "--detectable",
+            metavar="N",
+            min=0,
+            help="Also say what can be found in N signals, those with most attention first; up to two minutes each.",
+        ),
+    ] = 0,
     config: Config = None,
     data: Data = None,
 ) -> None:
@@ -270,9 +281,12 @@ def report(
             if not found:
                 raise UnknownError(f"no signal matches {', '.join(patterns)} (--signal)")
             gathered = gather(reader, found, Period(first, last))
-            page = report_page(reader, gathered, settings) if out is not None or sink is not None else ""
+            certificates = dict(_certificates(store, gathered, settings, detectable))
+            page = report_page(reader, gathered, settings, certificates) if out is not None or sink is not None else ""
         for line in summary_of(gathered):
             typer.echo(line)
+        for name, sentences in certificates.items():
+            typer.echo("\n".join([f"{name}:", *(f"  {one}" for one in sentences)]))
         if out is not None:
             out.write_text(page, encoding="utf-8")
             say(f"{out}: {len(page.encode()) / 1e6:.1f} MB")
@@ -281,6 +295,18 @@ def report(
 
             asyncio.run(send_report(sink, settings, gathered, page))
             say(f"sent to {', '.join(sink.recipients)}")
+
+
+def _certificates(
+    store: "Store", report: "Report", settings: "Settings", most: int
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What can be found in some signals of a report, by name."""
+    from tocsin_monitor.engine.detectability import DetectableRun
+
+    attended = {one.row.name: one.row for one in (*report.by_attention, *report.signals)}
+    for name, row in list(attended.items())[:most]:
+        say(f"{name}: injecting faults")
+        yield name, DetectableRun.alone(store, row, settings)
 
 
 def _mail_sink(settings: "Settings", name: str) -> "MailSettings":

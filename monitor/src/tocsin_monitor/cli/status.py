@@ -95,6 +95,10 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
             f"{found['waiting']:,} waiting",
         ),
         ("open incidents", f"{found['open_incidents']:,}"),
+        (
+            "expected false incidents",
+            f"{found['expected_false_incidents']:.3g} a week, {found['expected_false_reported']:.3g} of them reported",
+        ),
         ("store", f"{found['store_bytes'] / 2**20:,.1f} MiB"),
     ]
     lines += [(f"warning for {one['name']}", one["reason"]) for one in found["warnings"]]

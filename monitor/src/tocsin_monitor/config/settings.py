@@ -86,7 +86,9 @@ class Settings(Section):
 
     def check_template(self, template: SignalTemplate, path: str = "detector") -> None:
         """Reject a template if no detector can have its settings on top of those in `[detector]`."""
-        _check_part(path, {**self.detector, **template.settings}, template.features)
+        settings = {**self.detector, **template.settings}
+        _check_part(path, settings, template.features)
+        template.rules.check_zero(template.silent_after, settings.get("interval"))
 
     def with_templates(self, stored: Iterable[SignalTemplate]) -> Self:
         """The settings with stored templates: one with the pattern of another takes its place.

@@ -13,7 +13,7 @@ from tocsin.detection import SECONDS, DetectorSettings, declared, named_forecast
 from tocsin.forecasting import available_forecasters, make_forecaster
 from tocsin_monitor.config.section import DURATION, Seconds, Section
 from tocsin_monitor.observations import MOST_FEATURES
-from tocsin_monitor.rules import RULES, MinDeviation, MinLevel, SignalRules, ValidRange
+from tocsin_monitor.rules import RULES, MinDeviation, MinLevel, NoDataIsZero, SignalRules, ValidRange
 
 DETECTOR_SETTINGS = tuple(name for name, one in declared(DetectorSettings).items() if one.rule.configured)
 
@@ -38,6 +38,7 @@ class SignalTemplate(Section):
     valid_range: ValidRange = None
     min_deviation: MinDeviation = None
     min_level: MinLevel = None
+    no_data_is_zero: NoDataIsZero = None
     every: Seconds | None = Field(
         default=None,
         description="Aggregate observations over this time and judge the result; this is then the interval.",

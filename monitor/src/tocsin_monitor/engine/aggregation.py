@@ -14,7 +14,7 @@ import numpy as np
 
 from tocsin.data import aggregated
 from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal
-from tocsin_monitor.engine.stages import Received
+from tocsin_monitor.engine.stages import EARLIEST, Received
 from tocsin_monitor.observations import Outcome, Status
 from tocsin_monitor.store import PartRow, Store, StoreWriter
 
@@ -80,8 +80,13 @@ def _aggregate_one(signal: MonitoredSignal | QuarantinedSignal, parts: Sequence[
             known[part.time] = part.values
             outcomes[part] = Outcome(signal.name, part.time, Status.PART)
             rows.append(PartRow(signal.row.id, part.time, part.values))
-    wholes = _wholes(signal, known, history=parts[-1].history)
+    wholes = _wholes(signal, known, EARLIEST, history=parts[-1].history)
     return _joined(Aggregated(wholes, rows, outcomes, [signal]), _late(late, Status.LATE, store))
+
+
+def complete_aggregates(signal: MonitoredSignal, until: int, store: Store) -> list[Received]:
+    """The aggregates of a signal that begin before this time."""
+    return [] if signal.row.every is None else _wholes(signal, _open_parts(signal, store), until, history=False)
 
 
 def _open_parts(signal: MonitoredSignal, store: Store) -> dict[int, tuple[float, ...]]:
@@ -112,12 +117,14 @@ def _late(parts: Sequence[Received], status: Status, store: Store) -> Aggregated
     return Aggregated([], rows, outcomes)
 
 
-def _wholes(signal: MonitoredSignal, known: dict[int, tuple[float, ...]], *, history: bool) -> list[Received]:
-    """The aggregates that are complete, because there is a later part."""
+def _wholes(
+    signal: MonitoredSignal, known: dict[int, tuple[float, ...]], until: int, *, history: bool
+) -> list[Received]:
+    """The aggregates that are complete, because there is a later part, or because they begin before `until`."""
     by_begin: defaultdict[int, list[int]] = defaultdict(list)
     for time in sorted(known):
         by_begin[_begin(signal, time)].append(time)
-    newest = max(by_begin, default=0)
+    newest = max(until, *by_begin)
     return [
         Received(signal, begin, _together(signal, [known[time] for time in times]), history=history, whole=True)
         for begin, times in by_begin.items()

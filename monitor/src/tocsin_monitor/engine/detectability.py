@@ -8,12 +8,14 @@ from typing import Annotated, Literal
 
 from tocsin.detection import Detector
 from tocsin.evaluation import Finding, detectable
+from tocsin_monitor.config import Settings
+from tocsin_monitor.engine.block import Allocation
 from tocsin_monitor.engine.replay import TAKEN, incident_labels, latest, learn_reference, stored_input
 from tocsin_monitor.engine.signals import MonitoredSignal
 from tocsin_monitor.engine.trial_limits import MOST_SECONDS, Limits, TrialStage
 from tocsin_monitor.errors import RefusedError
 from tocsin_monitor.fields import Shown, Time
-from tocsin_monitor.store import Store
+from tocsin_monitor.store import SignalRow, Store
 
 #: The detector learns from so many of the newest observations, and faults are injected into the same.
 MOST_ROWS = 10_000
@@ -60,6 +62,21 @@ class DetectableRun:
             self.progress, stage="done", sentences=tuple(found.sentences), alarm_rate=found.alarm_rate,
             findings=found.findings,
         )  # fmt: skip
+
+    @classmethod
+    def alone(cls, store: Store, row: SignalRow, settings: Settings) -> tuple[str, ...]:
+        """What is found how soon in a stored signal, in sentences, without an engine; or why that is not known."""
+        run = cls(store, Limits(MOST_ROWS, MOST_SECONDS))
+        try:
+            block = Allocation(settings.engine.max_signal_bytes, settings.most_detector_bytes).alone(
+                row.features, row.settings
+            )
+            with store.reading() as reader:
+                reference = next((one for one in reader.references() if one.signal == row.id), None)
+            run.run(MonitoredSignal(row, block, block.take(None), reference))
+        except (RefusedError, ValueError) as error:
+            return (str(error),)
+        return run.progress.sentences
 
     def _tell(self, done: int, total: int) -> None:
         if self.limits.stop.is_set():

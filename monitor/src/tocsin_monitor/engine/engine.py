@@ -127,6 +127,9 @@ class Engine:
     def status(self, name: str) -> SignalStatus:
         return self._state.status(name)
 
+    def expected_false(self, sees: Callable[[str], bool]) -> tuple[float, float]:
+        return self._state.expected_false(sees)
+
     def write(self, change: Callable[[StoreWriter], T]) -> "Future[T]":
         """Make any other change of the store, in its own transaction."""
 
@@ -285,7 +288,9 @@ class Engine:
         self._state.store.check_owned()  # even without writes, notice that another monitor may lead
         self._upkeep.save_due_states(least=1)
         self._upkeep.notice_jump()
-        more = [self._upkeep.notice_silence(), remove_leaving(self._state)]
+        # What waits here is no missing data.
+        absent = self._ingest.count_absent(time.time_ns() - round(self._inbox.longest_wait * 1e9))
+        more = [absent, self._upkeep.notice_silence(), remove_leaving(self._state)]
         if any(more):
             self._next_chores = now  # after what waits
         if now >= self._next_prune:

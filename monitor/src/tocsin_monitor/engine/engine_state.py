@@ -1,7 +1,7 @@
 """The engine's state between turns: all signals with their detectors, and what else it has to remember."""
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import get_args
@@ -133,15 +133,16 @@ class EngineState:
         self,
         fresh: Mapping[MonitoredSignal, Sequence[JudgedObservation]],
         incidents: Iterable[tuple[MonitoredSignal, IncidentRow]],
-        now: int,
+        arrived: int | None,
     ) -> None:
-        """Remember what was just stored."""
+        """Remember what was just stored, and when it arrived, unless it was made here."""
         every = self.settings.engine.snapshot_every
         with self.lock:
             for signal, judged in fresh.items():
                 for one in judged:
                     signal.note(one.received.time, one.verdict)
-                signal.last_arrival, signal.live = now, True
+                if arrived is not None:
+                    signal.last_arrival, signal.live = arrived, True
                 signal.count()
                 signal.unsaved += len(judged)
                 # Spread by id, so that signals that started together do not become due together; but a few of one
@@ -196,6 +197,16 @@ class EngineState:
         with self.lock:
             watched = [signal.status() for signal in self.signals.values()]
             return [*watched, *(signal.status() for signal in self.quarantined.values())]
+
+    def expected_false(self, sees: Callable[[str], bool]) -> tuple[float, float]:
+        """The false incidents to expect per second, and how many of them budgets let through; from any thread."""
+        with self.lock:
+            rates = {
+                one.name: one.block.fleet.alarm_rate / pace
+                for one in self.signals.values()
+                if one.silence_incident is None and sees(one.name) and (pace := one.block.fleet.interval or one.pace)
+            }
+        return sum(rates.values()), self.budgets.reported(rates)
 
     def count(self) -> None:
         """Update the metrics that count signals and incidents."""

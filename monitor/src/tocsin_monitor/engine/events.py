@@ -9,6 +9,7 @@ have one event without end, in which a new fault would be one incident more.
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -42,14 +43,19 @@ class Group:
         return all(fits_any(name, one.removeprefix(LIMIT).split("\n")) for one in self.limits)
 
 
+_LABELS = re.compile(r"\{[^}]*")
+
+
 def traits_of(kind: Kind, name: str, source: str | None, levels: int) -> frozenset[str]:
     """What an incident of a signal of this name may have in common with others.
 
     The last level of a name is the signal itself, and no place. A source says nothing about alarms: it is not to blame
     for what it measures.
     """
-    place = name.split("/")[:-1][:levels]
-    traits = {PLACE + "/".join(place)} if place else set()
+    # A slash in the value of a label, as in free{mount="/var/log"}, begins no level.
+    hidden = _LABELS.sub(lambda labels: labels[0].replace("/", "\0"), name)
+    place = hidden.split("/")[:-1][:levels]
+    traits = {PLACE + "/".join(place).replace("\0", "/")} if place else set()
     if kind == "silence" and source:
         traits.add(SOURCE + source)
     return frozenset(traits)

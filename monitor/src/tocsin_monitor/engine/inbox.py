@@ -161,6 +161,12 @@ class Inbox:
             self._condition.wait_for(lambda: self._batches or self._commands or self.stopping, timeout=seconds)
             return bool(self._batches or self._commands or not self.stopping)
 
+    @property
+    def longest_wait(self) -> float:
+        """How many seconds the oldest of the waiting batches has waited."""
+        with self._condition:
+            return max((time.monotonic() - waiting.since for waiting in self._batches), default=0.0)
+
     def take_commands(self) -> Sequence[Command[Any]]:
         """The waiting commands. `start` removes them one by one, so that none is lost if one fails."""
         with self._condition:

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -228,6 +228,14 @@ class Budgets:
                 shared.passed.add(row.id)
             elif not row.open and not math.isnan(rarity):
                 shared.learn(rarity, row)
+
+    def reported(self, rates: Mapping[str, float]) -> float:
+        """How many of the incidents that signals open, each at its rate per second, are reported per second at most."""
+        sums: dict[_Shared | None, float] = {}
+        for name, rate in rates.items():
+            shared = self._of(name)
+            sums[shared] = sums.get(shared, 0.0) + rate
+        return sum(rate if one is None else min(rate, one.settings.per_second) for one, rate in sums.items())
 
     def _of(self, name: str) -> _Shared | None:
         return next((shared for shared in self._shared if shared.settings.fits(name)), None)

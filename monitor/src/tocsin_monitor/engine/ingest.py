@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
 from tocsin_monitor.as_json import verdict_json
-from tocsin_monitor.engine.aggregation import Aggregated, aggregate
+from tocsin_monitor.engine.aggregation import Aggregated, aggregate, complete_aggregates
 from tocsin_monitor.engine.block import DetectorInput, DetectorOutput, SignalBlock
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import alarm_facts, close_incident, nanoseconds, put_incident, range_facts
@@ -18,6 +18,7 @@ from tocsin_monitor.engine.stages import (
     JudgedObservation,
     Ordered,
     Received,
+    in_maintenance,
     in_time,
     put_in_order,
     receive,
@@ -25,6 +26,7 @@ from tocsin_monitor.engine.stages import (
     with_times,
     within_gaps,
     without_duplicates,
+    zeros,
 )
 from tocsin_monitor.observations import Batch, Cursor, Observation, Outcome, Status
 from tocsin_monitor.store import IncidentFacts, IncidentRow, StoreWriter
@@ -78,7 +80,7 @@ class Ingest:
         aggregated = aggregate(received, self._state.store)
         order = put_in_order(aggregated.received, self._state.windows)
         late, duplicates = self._without_duplicates(order.old)
-        fresh, waiting = within_gaps(order.fresh, MOST_FILLED)
+        fresh, waiting = within_gaps(order.fresh, MOST_FILLED, self._state.windows)
         waiting.update(again for again, first in order.repeated if first in waiting)
         judged = self._judge(fresh, late)
         # A source's cursor is stored together with the last observations it covers.
@@ -106,6 +108,33 @@ class Ingest:
         self._state.tell(stored.incidents)
         self._tell_verdicts(judged, stored)
         return results
+
+    def count_absent(self, now: int) -> bool:
+        """Take the zeros of signals without data until now, and aggregates before them; true if there may be more."""
+        state, windows = self._state, self._state.windows
+        fresh: Fresh = {}
+        wholes: list[Received] = []
+        count = 0
+        for signal in state.signals.values():
+            last = signal.last_time if signal.row.rules.no_data_is_zero and signal.live else None
+            absent = range(0) if last is None else signal.absent_now(last, now)
+            if last is None or not absent or count >= MOST_FILLED or in_maintenance(windows, signal.name, now):
+                continue
+            over = complete_aggregates(signal, absent.stop, state.store)
+            some = put_in_order(over, windows).fresh.get(signal, [])
+            last = some[-1].received.time if some else last
+            some += zeros(signal, signal.absent_now(last, now), windows, MOST_FILLED)
+            if some:
+                fresh |= within_gaps({signal: some}, MOST_FILLED, windows)[0]
+                wholes += over
+                count += len(some)
+        if fresh:
+            judged = self._judge(fresh, ())
+            stored = self._store(judged, Aggregated(wholes), (), now)
+            state.note(judged.fresh, stored.incidents, None)
+            state.tell(stored.incidents)
+            self._tell_verdicts(judged, stored)
+        return count >= MOST_FILLED
 
     def _receive(self, batches: Sequence[Batch], now: int) -> list[list[Received | Outcome]]:
         """Find the signals, and create new ones. Observations that cannot be taken get their outcome here."""

@@ -113,7 +113,6 @@ def new_row(
         check_name(name)
     except ValueError as error:
         raise RefusedError(str(error)) from None
-    check_silent_after(silent_after)
     template = settings.template_for(name)
     if features is None and template is not None:
         features = template.features
@@ -121,18 +120,20 @@ def new_row(
     every = None if template is None else template.every
     chosen = {**settings.detector_for(name), **(detector or {}), **({} if every is None else {"interval": every})}
     chosen = checked_settings(settings, chosen, names, settings.detector_for(name), trusted or {})
+    chosen_rules = changed_rules(NO_RULES if template is None else template.rules, rules or {}, names)
+    usual = None if template is None else template.silent_after
     return SignalRow(
         id=0,
         name=name,
         features=names,
         settings=chosen,
-        silent_after=silent_after if silent_after is not None or template is None else template.silent_after,
+        silent_after=checked_silent_after(silent_after, usual, chosen_rules, chosen),
         unit=check_text("unit", unit) if unit is not None or template is None else template.unit,
         template=None if template is None else template.match,
         created=time.time_ns(),
         every=every,
         aggregate="mean" if template is None else template.aggregate,
-        rules=changed_rules(NO_RULES if template is None else template.rules, rules or {}, names),
+        rules=chosen_rules,
     )
 
 
@@ -157,10 +158,19 @@ def check_settings(detector: Mapping[str, Any], features: Sequence[str]) -> None
         raise RefusedError(str(error)) from error
 
 
-def check_silent_after(seconds: float | None) -> None:
-    """Check the time after which a signal is silent, or RefusedError."""
+def checked_silent_after(
+    seconds: float | None, usual: float | None, rules: SignalRules, detector: Mapping[str, Any]
+) -> float | None:
+    """After how many seconds a signal is silent: as given, or else as usual; RefusedError if it cannot be."""
     if seconds is not None and not (0 < seconds < math.inf):
         raise RefusedError(f"silent_after must be more than 0 seconds, got {seconds!r}")
+    try:
+        rules.check_zero(seconds, detector.get("interval"))
+    except ValueError as error:
+        raise RefusedError(str(error)) from None
+    if rules.no_data_is_zero:
+        return None
+    return usual if seconds is None else seconds
 
 
 def changed_rules(rules: SignalRules, changes: Mapping[str, Any], features: Sequence[str]) -> SignalRules:
@@ -231,6 +241,7 @@ def templated(settings: Settings, row: SignalRow) -> SignalRow:
     """A signal with the settings that a new one of its name gets, except its features and its aggregation."""
     made = _as_new(settings, row)
     check_settings(made.settings, made.features)
+    checked_silent_after(made.silent_after, None, made.rules, made.settings)
     return made
 
 

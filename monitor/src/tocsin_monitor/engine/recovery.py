@@ -232,7 +232,7 @@ def _add(state: EngineState, rebuilt: Rebuilt) -> None:
         _store_renewed(state, list(rebuilt.renewed))
     now = time.time_ns()
     for signal in rebuilt.signals:
-        signal.last_arrival = now  # nobody knows how long it was silent before
+        signal.last_arrival = signal.zero_since = now  # nobody knows how long it was silent before
         signal.count()
     with state.lock:
         if rebuilt.block is not None:

@@ -20,8 +20,8 @@ from tocsin_monitor.engine.lifecycle import (
     changed,
     changed_rules,
     check_features,
-    check_silent_after,
     check_text,
+    checked_silent_after,
     configured,
     create,
     leave,
@@ -83,16 +83,15 @@ class SignalChanges(Changes):
                 f"features of {name!r} cannot change from {', '.join(signal.row.features)}, "
                 f"got {', '.join(features)}: remove the signal first"
             )
-        check_silent_after(silent_after)
         row = replace(
             signal.row,
-            silent_after=signal.row.silent_after if silent_after is None else silent_after,
             unit=signal.row.unit if unit is None else check_text("unit", unit),
             rules=changed_rules(signal.row.rules, rules or {}, signal.row.features),
         )
         if detector is not None:
             row = changed(state.settings, row, detector) if keep else configured(state.settings, row, detector)
-        return self._put(signal, row)
+        silence = checked_silent_after(silent_after, row.silent_after, row.rules, row.settings)
+        return self._put(signal, replace(row, silent_after=silence))
 
     @on_engine_thread
     def follow_template(self, name: str) -> SignalStatus:

@@ -99,6 +99,8 @@ class MonitoredSignal:
     reference: ReferenceRow | None = None
     last_time: int | None = None
     last_arrival: int | None = None
+    #: Since when no data may mean zero: while the monitor does not run, data are missing.
+    zero_since: int = field(default_factory=time.time_ns)
     #: Whether it sends. If its newest observation was imported, it cannot become silent.
     live: bool = True
     newest: StoredVerdict | None = None
@@ -190,13 +192,13 @@ class MonitoredSignal:
     @property
     def silent_after(self) -> float | None:
         """The seconds without an observation after which it counts as silent; None while unknown."""
-        if self.row.silent_after is not None:
+        if self.row.silent_after is not None or self.row.rules.no_data_is_zero:
             return self.row.silent_after
-        pace = self._pace
+        pace = self.pace
         return None if pace is None else max(LEAST_SILENCE, SILENT_PACES * pace)
 
     @property
-    def _pace(self) -> float | None:
+    def pace(self) -> float | None:
         """The usual seconds between two observations; None while unknown."""
         return None if len(self.paces) < LEAST_PACES else statistics.median(self.paces) / 1e9
 
@@ -204,7 +206,7 @@ class MonitoredSignal:
     def warning(self) -> str | None:
         """That its observations come much faster or more slowly than `interval` says, and which setting would do."""
         interval = self.block.fleet.interval
-        pace = None if interval is None else self._pace
+        pace = None if interval is None else self.pace
         if interval is None or not pace or interval / OFF_PACE <= pace <= interval * OFF_PACE:
             return None
         come, said = length_text(1, pace), length_text(1, interval)
@@ -212,6 +214,21 @@ class MonitoredSignal:
         if pace > interval:
             return f"{problem}: most observations count as missing. Set interval to {come}"
         return f"{problem}: gaps go unnoticed. Set interval to {come}, or every to {said} to judge means over that time"
+
+    @property
+    def step(self) -> int:
+        """Its interval in nanoseconds; 0 if it has none."""
+        return round((self.block.fleet.interval or 0.0) * 1e9)
+
+    def absent(self, after: int, until: int) -> range:
+        """The times between these at which an observation without data counts as 0."""
+        if not (self.row.rules.no_data_is_zero and self.step):
+            return range(0)
+        return range(after + self.step * max(1, -((after - self.zero_since) // self.step)), until, self.step)
+
+    def absent_now(self, after: int, now: int) -> range:
+        """The same for those whose interval is over. Aggregates get one interval more: parts may come a little late."""
+        return self.absent(after, now - self.step * (1 if self.row.every is None else 2) + 1)
 
     def is_ahead(self, now: int) -> bool:
         """Whether its newest observation is ahead of the clock."""
@@ -228,6 +245,8 @@ class MonitoredSignal:
     def is_overdue(self, now: int) -> bool:
         """Whether it has become silent and has no incident for that yet."""
         if self.silence_incident is not None or self.last_arrival is None or not self.live:
+            return False
+        if self.row.rules.no_data_is_zero:
             return False
         quiet = (now - self.last_arrival) / 1e9
         # Finding out the pace takes long, for something that is asked of every signal each second.

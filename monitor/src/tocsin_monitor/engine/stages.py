@@ -10,6 +10,7 @@ Outcome            stored; the reply to the sender
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import islice
 from operator import attrgetter
 from typing import TypeVar, dataclass_transform
 
@@ -217,26 +218,38 @@ def without_duplicates(
     return late, duplicates
 
 
-def within_gaps(fresh: Fresh, most: int) -> tuple[Fresh, set[Received]]:
+def within_gaps(fresh: Fresh, most: int, windows: Sequence[MaintenanceRow] = ()) -> tuple[Fresh, set[Received]]:
     """The observations to take now, and those that wait because of more than `most` missing observations before them.
 
     Detectors also process missing observations, which takes time. At least one gap is taken, however long, so that no
-    observation waits forever.
+    observation waits forever. Where no data means zero, the zeros are among the observations.
     """
     taken: Fresh = {}
     waiting: set[Received] = set()
     filled = 0
     for signal, some in fresh.items():
-        end = len(some)
+        kept: list[Ordered] = []
+        last = signal.last_time
         for at, steps in enumerate(signal.steps_before([one.received.time for one in some])):
             if steps and filled and filled + steps > most:
-                end = at
                 waiting.update(one.received for one in some[at:])
                 break
             filled += steps
-        if end:
-            taken[signal] = some[:end]
+            moment = some[at].received.time
+            if steps and last is not None:
+                kept += zeros(signal, signal.absent(last, moment - signal.step // 2), windows, most)
+            kept.append(some[at])
+            last = moment
+        if kept:
+            taken[signal] = kept
     return taken, waiting
+
+
+def zeros(signal: MonitoredSignal, times: Iterable[int], windows: Sequence[MaintenanceRow], most: int) -> list[Ordered]:
+    """The observations that no data at these times stands for, the first ones. In maintenance, they are missing."""
+    counted = (time for time in times if not in_maintenance(windows, signal.name, time))
+    found = [Received(signal, time, (0.0,) * len(signal.row.features), whole=True) for time in islice(counted, most)]
+    return put_in_order(found, ()).fresh.get(signal, [])
 
 
 def unjudged(one: Ordered) -> JudgedObservation:

@@ -55,6 +55,7 @@ class Upkeep:
             state.metrics.clock_jumps.inc()
             with state.lock:
                 for signal in state.signals.values():
+                    signal.zero_since = time.time_ns()
                     if signal.last_arrival is not None:
                         signal.last_arrival += round(jump * 1e9)
         now = time.time_ns()

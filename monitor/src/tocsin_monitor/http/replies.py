@@ -112,7 +112,7 @@ class History(BaseModel):
     p: list[Number]
     alarm: list[bool]
     warm: list[bool]
-    status: list[Literal["scored", "late", "maintenance", "quarantined", "imported"]]
+    status: list[Literal["scored", "late", "maintenance", "quarantined", "imported", "out_of_range"]]
     thinned: bool = Field(description="Whether observations in between were left out, to keep to `points`.")
 
 
@@ -296,6 +296,7 @@ class TemplateSettings(BaseModel):
     valid_range: ValidRange
     min_deviation: Number
     min_level: Number
+    no_data_is_zero: bool | None
     every: Number
     aggregate: str
     detector: dict[str, Any]
@@ -370,6 +371,8 @@ class StatusOut(BaseModel):
     clock_jumped: Moment | None = Field(description="When the system clock last jumped.")
     clock_jump: float | None = Field(description="By how many seconds it jumped then.")
     open_incidents: int
+    expected_false_incidents: float = Field(description="False incidents to expect in a week, by the alarm rates.")
+    expected_false_reported: float = Field(description="How many of them shared budgets let through at most.")
     waiting: int = Field(description="The backlog of observations waiting for the engine.")
     store_bytes: int
     outbox: dict[str, int] = Field(description="Waiting messages, by sink.")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from tocsin_monitor.observations import LONGEST_NAME, MOST_FEATURES, time_of
-from tocsin_monitor.rules import RULES, MinDeviation, MinLevel, ValidRange
+from tocsin_monitor.rules import RULES, MinDeviation, MinLevel, NoDataIsZero, ValidRange
 from tocsin_monitor.schedules import LONGEST, Schedule
 from tocsin_monitor.store import LabelName, Role
 from tocsin_monitor.tokens import MOST_PATTERNS, NAME_PATTERN
@@ -87,6 +87,7 @@ class SignalIn(Model):
     valid_range: ValidRange = None
     min_deviation: MinDeviation = None
     min_level: MinLevel = None
+    no_data_is_zero: NoDataIsZero = None
 
     def wanted(self) -> dict[str, Any]:
         """What to change. A rule that is null is removed; one that is not given stays."""
@@ -214,8 +215,7 @@ class MaintenanceIn(Model):
             raise ValueError("give start and end, or schedule and duration")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise ValueError("end must be after start")
-        if self.recurs is not None and next(self.recurs.occurrences(0), None) is None:
-            raise ValueError(f"schedule must be a time that comes, got {self.schedule!r}")
+        _ = self.recurs  # which says what is wrong with it
         return self
 
     @property

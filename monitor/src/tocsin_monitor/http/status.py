@@ -78,6 +78,7 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
     signals = [signal for signal in engine.overview() if caller.may_see(signal.name)]
     warned = [signal for signal in signals if signal.warning is not None][:100]
     now, jumped = time.time_ns(), engine.clock.jumped
+    opened, reported = engine.expected_false(caller.may_see)
     numbers = await monitor.figures.newest()
     open_incidents = numbers.open_incidents
     sources, sinks = [*monitor.sources, *receivers.used], monitor.sinks
@@ -101,6 +102,8 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
             "clock_jumped": None if jumped is None else time_text(jumped[0]),
             "clock_jump": None if jumped is None else jumped[1],
             "open_incidents": open_incidents,
+            "expected_false_incidents": opened * WEEK,
+            "expected_false_reported": reported * WEEK,
             "waiting": engine.waiting,
             "store_bytes": numbers.store_bytes,
             "outbox": {sink.name: numbers.outbox.get(sink.name, 0) for sink in sinks},
@@ -126,6 +129,7 @@ def _source_or_sink(one: SourceOrSink) -> dict[str, Any]:
     }
 
 
+WEEK = 7 * 86400
 MOST_SIGNALS = 2000
 MOST_PATTERNS = 20
 

@@ -138,8 +138,10 @@ def moment(nanoseconds: int) -> str:
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def report_page(reader: StoreReader, report: Report, settings: Settings) -> str:
-    """The page."""
+def report_page(
+    reader: StoreReader, report: Report, settings: Settings, found: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """The page. `found` has sentences on what can be found in some signals."""
     drawn = drawn_signals(reader, report.signals, report.period)
     charts = charts_of(drawn)
     return filled_page(
@@ -152,6 +154,7 @@ def report_page(reader: StoreReader, report: Report, settings: Settings) -> str:
         incidents=event_table(reader, report, settings, [result.signal for result in drawn], charts),
         promised=_promised(report),
         attention=_attention(report),
+        found=_found(found) if found else "",
         promise=escape(PROMISE),
     )
 
@@ -255,6 +258,15 @@ def _attention(report: Report) -> str:
         rows.append((cells, ""))
     headings = ("signal", "messages", "events", "incidents", "false alarms", "time in incidents", "acknowledged after")
     return table(headings, rows, "Nobody was needed.")
+
+
+def _found(found: Mapping[str, Sequence[str]]) -> str:
+    rows = [((escape(name), "<br>".join(map(escape, said))), "") for name, said in found.items()]
+    return (
+        '<section aria-labelledby="found"><h2 id="found">What can be found</h2>'
+        f"{table(('signal', 'found how soon'), rows, '')}"
+        '<p class="note">From faults injected into copies of the newest observations of these signals.</p></section>'
+    )
 
 
 MOST_SIGNALS = 12

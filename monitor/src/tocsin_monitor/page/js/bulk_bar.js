@@ -151,7 +151,7 @@ async function remove(names) {
   const sure = await ask({
     title: `Remove ${many}`,
     body: [
-      el("p", {}, "Their observations, incidents and references are removed too. This cannot be undone."),
+      el("p", {}, "Observations, incidents and references are removed too. This cannot be undone."),
       el(
         "ul",
         { class: "failures" },

@@ -146,7 +146,7 @@ export async function askForRecurring() {
         "fieldset",
         { class: "days" },
         el("legend", {}, "On"),
-        ...DAYS.map((day, at) => el("label", { class: "choice" }, days[at], day[0].toUpperCase() + day.slice(1))),
+        ...DAYS.map((day, at) => el("label", { class: "check" }, days[at], day[0].toUpperCase() + day.slice(1))),
       ),
       el("div", { class: "pair" }, field("From", from), field("Until", until)),
       field("Or as in cron", cron, "Minute, hour, day, month, day of the week; it then lasts as long as above."),

@@ -1,21 +1,19 @@
 /** What the overview says around its rows. */
 
 import { el, nameOf } from "./dom.js";
-import { budget, paceOf } from "./rates.js";
+import { budget } from "./rates.js";
+import { levelsOf } from "./tree.js";
 
-/** @typedef {import("./types.js").Signal} Signal */
+const WEEK = 7 * 86_400;
 
 /**
- * What the alarm rates add up to.
- * @param {Signal[]} signals
+ * What the alarm rates add up to, and what shared budgets leave of that.
+ * @param {{expected_false_incidents: number, expected_false_reported: number}} status per week
  */
-export function falseAlarms(signals) {
-  let perSecond = 0;
-  for (const signal of signals) {
-    const seconds = signal.silent ? NaN : paceOf(signal);
-    if (seconds > 0) perSecond += (signal.alarm_rate ?? 0) / seconds;
-  }
-  return perSecond > 0 ? `Expected false incidents over all signals: ${budget(perSecond)}.` : "";
+export function falseAlarms({ expected_false_incidents: opened, expected_false_reported: told }) {
+  if (!(opened > 0)) return "";
+  const limited = told < opened ? `; ${budget(told / WEEK)} reported` : "";
+  return `Expected false incidents over all signals: ${budget(opened / WEEK)}${limited}.`;
 }
 
 /**
@@ -24,7 +22,7 @@ export function falseAlarms(signals) {
  * @param {(path: string) => string} enter the address of a level
  */
 export function levelPath(level, enter) {
-  const parts = level.split("/");
+  const parts = levelsOf(level);
   const steps = parts.map((part, at) => {
     const last = at === parts.length - 1;
     const path = parts.slice(0, at + 1).join("/");

@@ -11,6 +11,7 @@ import { el } from "./dom.js";
  * @property {any} [valid_range]
  * @property {number | null} [min_deviation]
  * @property {number | null} [min_level]
+ * @property {boolean} [no_data_is_zero]
  */
 
 /** @typedef {import("./types.js").Rules} Rules */
@@ -29,9 +30,14 @@ export function rangeText(range) {
  * @param {Rules} rules
  * @returns {[string, string][]}
  */
-export function ruleWords({ valid_range: range, min_deviation: deviation, min_level: level }) {
+export function ruleWords({ valid_range: range, min_deviation: deviation, min_level: level, no_data_is_zero: zero }) {
   /** @type {[string, string | number | null][]} */
-  const found = [["valid range", rangeText(range)], ["minimum deviation", deviation], ["minimum level", level]];
+  const found = [
+    ["valid range", rangeText(range)],
+    ["minimum deviation", deviation],
+    ["minimum level", level],
+    ["no data", zero ? "means 0" : null],
+  ];
   return found.filter(([, value]) => value !== null && value !== "").map(([name, value]) => [name, String(value)]);
 }
 
@@ -71,6 +77,7 @@ export function settingsFields({ settings = {}, silent, unit, rules = {} } = {},
     range: input("valid_range", rangeText(rules.valid_range)),
     deviation: el("input", { name: "min_deviation", type: "number", min: 0, step: "any", value: rules.min_deviation ?? "" }),
     level: el("input", { name: "min_level", type: "number", step: "any", value: rules.min_level ?? "" }),
+    zero: el("input", { name: "no_data_is_zero", type: "checkbox", checked: rules.no_data_is_zero ?? false }),
     others: el(
       "textarea",
       { name: "others", rows: Object.keys(others).length ? 6 : 3, spellcheck: "false" },
@@ -90,6 +97,7 @@ export function settingsFields({ settings = {}, silent, unit, rules = {} } = {},
       field("Valid range", fields.range, "Such as 0 to 120. Other values are reported at once, and not learned."),
       field("Minimum deviation", fields.deviation, "Nobody is told of alarms that go less far."),
       field("Minimum level", fields.level, "Nobody is told of alarms with lower values."),
+      el("label", { class: "check" }, fields.zero, "For counts: no data means 0, and is not reported as silence"),
       field("Other settings", fields.others, "JSON; see the documentation of the detector."),
     ],
     problem,
@@ -107,11 +115,12 @@ export function settingsFields({ settings = {}, silent, unit, rules = {} } = {},
         const [after, measure] = [fields.silent.value, fields.unit.value.trim()];
         return {
           detector,
-          ...(after && { silent_after: Number(after) }),
+          ...(after && !fields.zero.checked && { silent_after: Number(after) }),
           ...(measure && { unit: measure }),
           ...rule("valid_range", fields.range.value.trim(), rangeOf),
           ...rule("min_deviation", fields.deviation.value, Number),
           ...rule("min_level", fields.level.value, Number),
+          ...rule("no_data_is_zero", fields.zero.checked ? "yes" : "", Boolean),
         };
       } catch {
         problem.refuse('Other settings must be JSON, such as {"window": 2000}.');

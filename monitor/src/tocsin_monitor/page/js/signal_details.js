@@ -128,7 +128,7 @@ function settingsContent({ settings, silent_after: silent, rules, memory_bytes: 
       { class: "facts" },
       ...Object.entries(settings).map(([name, value]) => fact(name.replaceAll("_", " "), text(value))),
       ...ruleWords(rules).map(([name, value]) => fact(name, value)),
-      fact("silent after", silent === null ? "automatic" : duration(silent * 1000)),
+      ...(rules.no_data_is_zero ? [] : [fact("silent after", silent === null ? "automatic" : duration(silent * 1000))]),
       fact("memory", bytes(memory)),
     ),
   ];

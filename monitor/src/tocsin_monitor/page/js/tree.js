@@ -19,13 +19,19 @@ import { STATES, stateOf } from "./order.js";
 /** @typedef {{level: Level, open: boolean} | {signal: Signal, depth: number, label: string}} TreeRow */
 
 /**
+ * The levels of a name, from the uppermost. A slash in the value of a label, as in free{mount="/var/log"}, begins none.
+ * @param {string} name
+ */
+export const levelsOf = (name) => name.split(/(?<!\{[^}]*)\//);
+
+/**
  * @param {string} path
  * @param {number} depth
  * @returns {Level}
  */
 function level(path, depth) {
   const counts = { quarantined: 0, incident: 0, silent: 0, maintenance: 0, learning: 0, fine: 0 };
-  const label = path.slice(path.lastIndexOf("/") + 1) || "/";
+  const label = levelsOf(path).at(-1) || "/";
   return { path, label, depth, levels: new Map(), signals: [], total: 0, counts };
 }
 
@@ -48,7 +54,7 @@ export function treeOf(signals, incidents, below) {
   const skipped = below ? below.length + 1 : 0;
   for (const signal of signals) {
     const state = stateOf(signal, incidents);
-    const parts = signal.name.slice(skipped).split("/");
+    const parts = levelsOf(signal.name.slice(skipped));
     let at = root;
     root.total += 1;
     root.counts[state] += 1;

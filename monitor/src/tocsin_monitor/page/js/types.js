@@ -185,6 +185,7 @@
  * @property {Bounds | Record<string, Bounds> | null} valid_range
  * @property {number | null} min_deviation
  * @property {number | null} min_level
+ * @property {boolean | null} no_data_is_zero
  *
  * @typedef {object} Template settings of signals whose names match a pattern
  * @property {string} match
@@ -194,6 +195,7 @@
  * @property {Bounds | Record<string, Bounds> | null} valid_range
  * @property {number | null} min_deviation
  * @property {number | null} min_level
+ * @property {boolean | null} no_data_is_zero
  * @property {number | null} every
  * @property {string} aggregate
  * @property {Record<string, any>} detector

@@ -1,6 +1,7 @@
 /** All signals, as a list with the ones that need attention first, or by the levels of their names. */
 
 import { address, note } from "../address.js";
+import { get } from "../api.js";
 import { bulkBar } from "../bulk_bar.js";
 import { el } from "../dom.js";
 import { OpenEvents } from "../event_list.js";
@@ -146,10 +147,14 @@ export function overview(main, route) {
     if (above >= 0) list.focus(above);
   }
 
+  /** How often nothing is wrong: beside the rows, so it may be missing. */
+  function promised() {
+    void get("/status").then((told) => (promise.textContent = falseAlarms(told)), () => {});
+  }
+
   function sort() {
     sorted = ordered(fleet.signals.values(), open);
     sortedAt = performance.now();
-    promise.textContent = falseAlarms(sorted);
   }
 
   function draw() {
@@ -209,12 +214,16 @@ export function overview(main, route) {
   const clock = setInterval(() => changed("signals"), 1000);
   sort();
   draw();
+  promised();
   scrollTo(0, scrolledTo);
 
   return {
     title: level || "Signals",
     event: (kind) => kind === "event" && events.refresh(),
-    reload: () => events.refresh(),
+    reload: () => {
+      void events.refresh();
+      promised();
+    },
     keys: {
       "/": () => search.select(),
       ArrowRight: () => unfold(true),

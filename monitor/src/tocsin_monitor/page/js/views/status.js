@@ -14,6 +14,8 @@ const WORDS = {
   ahead: "Signals ahead of the clock",
   quarantined: "Quarantined signals",
   clock_jump: "It jumped by",
+  expected_false_incidents: "Expected false incidents a week",
+  expected_false_reported: "Of them reported, at most",
   clock_jumped: "The clock last jumped",
   last_error_time: "Last error",
   silent: "Silent signals",
