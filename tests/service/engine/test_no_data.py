@@ -26,16 +26,16 @@ def _rows(made: Rig, name: str = "count") -> list[tuple[int, float, Status]]:
 
 
 class Hours:
-    """A clock that runs hours ahead of that of the machine, so that intervals are over when a test wants it."""
+    """A clock that stands still, so that intervals are over when a test wants it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._ahead, self._plain = 0, time.time_ns
-        monkeypatch.setattr(engine_module.time, "time_ns", lambda: self._plain() + self._ahead)
+        self.now = time.time_ns()
+        monkeypatch.setattr(engine_module.time, "time_ns", lambda: self.now)
 
     def pass_by(self, seconds: float, made: Rig) -> None:
         """Let time pass, and the chores with it."""
         with made.held():
-            self._ahead += round(seconds * SECOND)
+            self.now += round(seconds * SECOND)
             made.engine._next_chores = 0.0
         until(lambda: made.engine._next_chores > 0)
         made.engine.write(lambda writer: None).result(9)
@@ -75,7 +75,7 @@ def test_nothing_is_zero_while_the_monitor_does_not_run_and_the_state_is_that_of
     made.take(*(one("count", now - 60 * SECOND * back, back % 3) for back in range(40, -1, -1)))
     clock.pass_by(5 * 60, made)
     made.close()
-    clock._ahead += HOUR  # it does not run for an hour
+    clock.now += HOUR  # it does not run for an hour
     made = Rig(tmp_path, made.settings)
     clock.pass_by(3 * 60, made)
     times = np.array([moment for moment, _, _ in _rows(made)])
@@ -93,7 +93,7 @@ def test_gaps_before_an_observation_are_zeros_too(tmp_path: Path, clock: Hours) 
         now = time.time_ns()
         made.take(one("count", now, 1))
         with made.held():  # both wait together, so that the chores have no say
-            clock._ahead += HOUR
+            clock.now += HOUR
             later = (one("count", now + 181 * SECOND, 2), one("count", now + 300 * SECOND, 4))
             waiting = made.engine.submit(Batch(later))
         assert [outcome.status for outcome in waiting.result(9)] == [Status.SCORED] * 2
@@ -110,6 +110,9 @@ def test_sums_are_closed_by_the_clock(tmp_path: Path, clock: Hours) -> None:
         assert [row[:2] for row in _rows(made)][:3] == [
             (begin - 60 * SECOND, 1), (begin, 5), (begin + 60 * SECOND, 0),
         ]  # fmt: skip
+        count = len(_rows(made))
+        clock.pass_by(4 * 60, made)  # nothing is left to be closed
+        assert [value for _, value, _ in _rows(made)[count:]] == [0] * 4
         assert _rows(made)[-1][0] <= time.time_ns() - 120 * SECOND
 
 

@@ -124,7 +124,7 @@ def _wholes(
     by_begin: defaultdict[int, list[int]] = defaultdict(list)
     for time in sorted(known):
         by_begin[_begin(signal, time)].append(time)
-    newest = max(until, *by_begin)
+    newest = max((until, *by_begin))
     return [
         Received(signal, begin, _together(signal, [known[time] for time in times]), history=history, whole=True)
         for begin, times in by_begin.items()
