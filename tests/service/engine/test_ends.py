@@ -220,7 +220,7 @@ def test_what_else_people_say_ends_nothing(tmp_path: Path) -> None:
 
 def test_a_false_alarm_that_is_over_already_stays_as_it_ended(tmp_path: Path) -> None:
     with rig(tmp_path, detector=HOLDING) as made:
-        made.feed("a", stepped(30, 240))
+        made.feed("a", stepped(30, 240, seed=9))
         fault = fault_of(made)
         shape = made.engine.incidents.label(fault.id, "false alarm").result(9)
         assert (shape["ended"], shape["label"]) == ("returned", "false alarm")

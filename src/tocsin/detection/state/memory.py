@@ -18,7 +18,7 @@ def memory_bytes(settings: DetectorSettings) -> int:
     do not count.
 
     >>> memory_bytes(DetectorSettings(preset="light")) // 1000
-    261
+    277
     """
     features = len(settings.feature_names)
     if settings.is_paper:
