@@ -19,7 +19,7 @@ from tocsin.data import DataError, Signals, parse_duration, read_signals
 from tocsin.detection import EventSignal, Incident, detect_signals, moving_order
 from tocsin.reports.tables import mover_table
 
-# Incidents of different signals are one event if they start at most so many observations apart.
+# Incidents of different signals belong to one event if they start at most this many observations apart.
 NEAR = 30
 
 Found = list[tuple[Incident, EventSignal, float]]

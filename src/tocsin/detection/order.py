@@ -17,13 +17,13 @@ from tocsin.detection.incidents.incident import Incident, length_text
 from tocsin.detection.results import Result
 from tocsin.detection.views.onset import BLOCK, NATS
 
-# The time before an event is the last so many observations of the signal that may have been first. It is cut into at
-# most so many stretches: shorter ones would depend too much on each other.
+# The observations that count as the time before an event, of the signal that may have been first, and the largest
+# number of stretches that it is cut into: shorter ones would depend too much on each other.
 BEFORE = 2000
 STRETCHES = 100
-# When a signal began to move shows in so many observations of its incident, too.
+# The first observations of an incident also show when the signal began to move.
 AFTER = 32
-# One signal is called the first if chance would do as much this often, which needs so many stretches.
+# A signal is called the first if p is at most this. A p-value that small needs at least FEWEST stretches.
 LEVEL = 0.05
 FEWEST = round(1 / LEVEL) - 1
 

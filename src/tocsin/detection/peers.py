@@ -19,7 +19,7 @@ from tocsin.detection.incidents.verdict import name_and_unit
 
 # Of two signals that part, nobody can tell which one moved.
 FEWEST = 3
-# The usual differences between signals are learned from so many times.
+# The number of times from which the usual differences between signals are learned.
 LEARNED = 200
 
 

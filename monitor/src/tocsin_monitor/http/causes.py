@@ -9,7 +9,8 @@ from tocsin.detection import EventSignal, moving_order
 from tocsin_monitor.as_json import time_text
 from tocsin_monitor.store import EventRow, IncidentRow, StoreReader
 
-# Of so many signals, so many observations up to the start of the incident are read, and so many after it.
+# How many signals of an event are compared, and how many observations of each are read up to the start of its incident
+# and after it. More would keep the reader of a page waiting.
 SIGNALS, BEFORE, AFTER = 10, 2500, 500
 
 
