@@ -36,6 +36,8 @@ def test_p_value_is_the_formula(past, score, seed):
     total = weights.sum(dtype=np.float64)
     expected = oracles.p_value(past.astype(float), weights.astype(float), score)
     assert kernels.conformal_p(past, weights, total, np.float32(score)) == pytest.approx(expected, rel=1e-14)
+    expected = oracles.p_value(past.astype(float), np.ones(past.size), score)
+    assert kernels.unweighted_p(past, np.float32(score)) == pytest.approx(expected, rel=1e-14)
     draw = 0.3
     expected = oracles.smoothed_p_value(past.astype(float), weights.astype(float), score, draw)
     assert kernels.smoothed_p(past, weights, total, np.float32(score), draw) == pytest.approx(expected, rel=1e-14)

@@ -8,6 +8,7 @@ from tocsin.conformal.kernels.p_values import (
     smoothed_p,
     surprise,
     uniform,
+    unweighted_p,
     weight_at_least,
 )
 from tocsin.conformal.kernels.streams import (
@@ -49,6 +50,7 @@ __all__ = [
     "smoothed_p",
     "surprise",
     "uniform",
+    "unweighted_p",
     "wasserstein_slopes",
     "weight_at_least",
 ]

@@ -1,8 +1,9 @@
 """Compiled: the p-value of a score among weighted past scores, its inverse, and finer ranks of scores with equal p.
 
 Past scores and their weights run from the newest to the oldest, over contiguous memory, so that loops over them are
-vectorised. Sums of weights are exact (see `weights.py`), so a vectorised sum may add in any order: only such sums are
-compiled with permission to reorder.
+vectorised: they read the weight before they know whether it counts, and compare in the precision of the past, in which
+every score is given. Sums of weights are exact (see `weights.py`), so a vectorised sum may add in any order: only such
+sums, and searches for the largest or smallest, are compiled with permission to reorder.
 """
 
 from typing import Any
@@ -27,18 +28,20 @@ _reduction, _inner_reduction = compiled(fastmath=_REORDERED), inner(fastmath=_RE
 @_reduction
 def weight_at_least(past: Array, weights: Array, score: float) -> float:
     """Total weight of the past scores that are at least `score`."""
-    total = 0.0
+    least, total = past.dtype.type(score), 0.0
     for lag in range(past.shape[0]):
-        total += np.float64(weights[lag]) if past[lag] >= score else 0.0
+        weight = np.float64(weights[lag])
+        total += weight if past[lag] >= least else 0.0
     return total
 
 
 @_inner_reduction
 def weight_above(past: Array, weights: Array, score: float) -> float:
     """Total weight of the past scores that exceed `score`; ties do not count."""
-    total = 0.0
+    most, total = past.dtype.type(score), 0.0
     for lag in range(past.shape[0]):
-        total += np.float64(weights[lag]) if past[lag] > score else 0.0
+        weight = np.float64(weights[lag])
+        total += weight if past[lag] > most else 0.0
     return total
 
 
@@ -47,6 +50,15 @@ def conformal_p(past: Array, weights: Array, total: float, score: float) -> floa
     """The weighted conformal p-value of `score` (paper, Eqs. 6 and 7; its rank index is misprinted, ties count)."""
     # `total` may be the nominal sum of the weights, a rounding step below the true one (see `project`).
     return min(1.0, (1.0 + weight_at_least(past, weights, score)) / (1.0 + total))
+
+
+@_exact
+def unweighted_p(past: Array, score: float) -> float:
+    """`conformal_p` where all weights are 1. It only counts, in the precision of the past, which is much faster."""
+    kept, above = past.dtype.type(score), np.int32(0)
+    for lag in range(past.shape[0]):
+        above = np.int32(above + (np.int32(1) if past[lag] >= kept else np.int32(0)))
+    return float((1.0 + above) / (1.0 + past.shape[0]))
 
 
 @_inner
@@ -149,20 +161,16 @@ def excess(past: Array, weights: Array, largest: float, score: float, most: floa
     return trust * float(np.log1p(beyond / trust))
 
 
-@_inner
-def _neighbours(past: Array, weights: Array, score: float) -> tuple[float, float, float]:
-    """The nearest past scores with a weight, at most `score` and above it, and the weight of the higher one."""
-    higher, lower, width = np.inf, -np.inf, 1.0
+@inner(fastmath={*_REORDERED, "nnan"})
+def _neighbours(past: Array, weights: Array, score: float) -> tuple[float, float]:
+    """The nearest past scores with a weight, at most `score` and above it."""
+    at, end = past.dtype.type(score), past.dtype.type(np.inf)
+    lower, higher = -end, end
     for lag in range(past.shape[0]):
-        if weights[lag] > 0:
-            if past[lag] > score:
-                if past[lag] < higher:
-                    higher, width = np.float64(past[lag]), 0.0
-                if past[lag] == higher:
-                    width += np.float64(weights[lag])
-            else:
-                lower = max(lower, np.float64(past[lag]))
-    return lower, higher, width
+        one, counts = past[lag], weights[lag] > 0
+        lower = max(lower, one if (one <= at) & counts else -end)
+        higher = min(higher, one if (one > at) & counts else end)
+    return float(lower), float(higher)
 
 
 @_exact
@@ -184,14 +192,15 @@ def surprise(
     most = tail * np.sqrt(total * length)
     if above >= most:
         return plain  # fine enough as it is
-    lower, higher, width = _neighbours(past, weights, score)
+    lower, higher = _neighbours(past, weights, score)
     if lower == score or lower == -np.inf:
         return plain
     if higher == np.inf:
         return plain + excess(past, weights, lower, score, most, trust)
     # Halved, because the distance between two doubles may be more than a double can hold.
     part = (0.5 * higher - 0.5 * score) / (0.5 * higher - 0.5 * lower)
-    return plain - float(np.log((above + 1.0 - min(width, 1.0) * (1.0 - part)) / (above + 1.0)))
+    width = min(weight_at_least(past, weights, higher) - weight_above(past, weights, higher), 1.0)
+    return plain - float(np.log((above + 1.0 - width * (1.0 - part)) / (above + 1.0)))
 
 
 @_inner

@@ -21,6 +21,7 @@ from tocsin.conformal.kernels import (
     learn_score,
     push,
     surprise,
+    unweighted_p,
 )
 from tocsin.constants import Constants
 from tocsin.detection.incidents.rules import (
@@ -240,7 +241,7 @@ def _compare(
     row, count = window.history[k], window.counters[k]
     lags = min(count[LEARNED], window.weights.shape[0])
     past, weight = row[count[HEAD] : count[HEAD] + lags], window.weights[:lags]
-    p = conformal_p(past, weight, window.cumulative[lags], score)
+    p = unweighted_p(past, score)
     total = window.cumulative[lags]
     return p, surprise(p, past, weight, total, score, length, constants.tail, constants.trust), count[LEARNED]
 
@@ -411,7 +412,7 @@ def _decide(
     calibrated = lags >= rules.min_calibration
     if calibrated:
         past = final.history[signal, head : head + lags]
-        rank = conformal_p(past, final.weights[:lags], final.cumulative[lags], evidence)
+        rank = unweighted_p(past, evidence)
         number[P] = calibrated_p(rank, memory.thresholds[signal], rules.constants.tightening / 2.0)
     rate, alarm, estimated = decide(signal, evidence, rules, memory, number[P], calibrated)
     number[RATE] = rate

@@ -15,7 +15,6 @@ from tocsin.compilation import inner
 Array = NDArray[Any]
 
 _inner = inner()
-_reduction = inner(fastmath={"reassoc", "nsz", "nnan"})
 
 # Stands for a value that is not known. Squares of differences from it are larger than any other, and finite.
 UNKNOWN = np.float32(1e18)
@@ -70,13 +69,17 @@ def begins(signal: int, archive: Archive) -> int:
     return int(archive.ends[signal] - min(archive.sizes[signal], archive.kept))
 
 
-@_reduction
-def smallest(numbers: Array) -> Any:
-    """The smallest number; none is NaN."""
-    least = numbers[0]
-    for i in range(1, numbers.shape[0]):
-        least = min(least, numbers[i])
-    return least
+@_inner
+def smallest(numbers: Array, bits: Array, count: int) -> Any:
+    """The smallest of the first numbers, of which none is negative or NaN. The last number is overwritten.
+
+    `bits` is the same memory seen as integers: those have the same order, and are compared many at a time.
+    """
+    least = bits[0]
+    for i in range(1, count):
+        least = min(least, bits[i])
+    bits[-1] = least
+    return numbers[-1]
 
 
 @_inner
@@ -94,7 +97,8 @@ def nearest(stretch: Array, past: Array, first: int, last: int, enough: float) -
     pairs = length * known.sum()
     if pairs == 0:
         return np.inf, first
-    sums = np.empty(TOGETHER, dtype=np.float32)
+    sums = np.empty(TOGETHER + 1, dtype=np.float32)
+    bits = sums.view(np.int32)
     least, begins_at = np.float32(np.inf), first
     # The newest first: they are most often the nearest.
     stop = last + 1
@@ -111,7 +115,7 @@ def nearest(stretch: Array, past: Array, first: int, last: int, enough: float) -
                         for j in range(count):
                             step = value - row[j]
                             sums[j] += step * step
-            closest = smallest(sums[:count])
+            closest = smallest(sums, bits, count)
             if not closest < least:
                 break
         if closest < least:
