@@ -169,7 +169,8 @@ def incident_rows(
 
     `intervals` are the seconds between two observations of each signal, if known.
     """
-    several = any(len(incident.contributions) > 1 for incident in incidents)
+    # Where only some signals have several features, those name the feature in what was seen.
+    several = bool(incidents) and all(len(incident.contributions) > 1 for incident in incidents)
     headings = [*(["signal"] if many else []), "start", "lasts", "ended", "how rare", "severity"]
     headings += [*(["feature"] if several else []), "what was seen"]
     rows, times = [], numbered(incidents)
