@@ -145,12 +145,14 @@ def test_alarms_that_are_not_told_are_not_drawn():
 
 
 def sensors(path, rows=1300, broken=(1000, 1100)):
-    """Three that follow a load, one of which stops to: its values stay usual."""
+    """Five that follow a load, one of which stops to: its values stay usual."""
     rng = np.random.default_rng(0)
     load = rng.normal(size=rows)
-    values = load[:, np.newaxis] + 0.2 * rng.normal(size=(rows, 3))
+    values = load[:, np.newaxis] + 0.2 * rng.normal(size=(rows, 5))
     values[slice(*broken), 1] = rng.normal(size=broken[1] - broken[0])
-    np.savetxt(path, values, delimiter=",", header="inlet [°C],oil [°C],flow", comments="", encoding="utf-8")
+    np.savetxt(
+        path, values, delimiter=",", header="inlet [°C],oil [°C],flow,outlet,power", comments="", encoding="utf-8"
+    )
     return path
 
 
@@ -162,29 +164,29 @@ def test_a_broken_relation_is_found_and_the_column_is_named(tmp_path):
     path = sensors(tmp_path / "sensors.csv")
     done = invoke("detect", path, *QUICK, "--incidents", found, "-o", verdicts, "--report", tmp_path / "page.html")
     assert done.exit_code == 0, done.output
-    assert "3 signals" in done.stderr
+    assert "5 signals" in done.stderr
     table, _, rest = done.stdout.partition("what was seen")
-    assert "of 4 signals with incidents" in table
+    assert "of 6 signals with incidents" in table
     assert "relations" in table
     assert "oil" in rest
-    assert "what the other 2 features say" in words(done)
+    assert "what the other 4 features say" in words(done)
     incidents = [json.loads(line) for line in found.read_text().splitlines()]
     worst = max(incidents, key=lambda one: one["severity"])
     assert (worst["signal"], worst["view"], worst["features"].split(", ")[0]) == ("relations", "relation", "oil [°C]")
-    assert 1000 <= worst["start"] < 1100
+    assert 1000 <= worst["peak"] < 1100
     assert (worst["direction"], worst["deviation"]) == ("", None)  # there was no forecast to be above or below
     with verdicts.open(encoding="utf-8") as opened:
         rows = list(csv.DictReader(opened))
-    assert [row["signal"] for row in rows[::1300]] == ["inlet [°C]", "oil [°C]", "flow", "relations"]
-    assert (rows[3950]["value"], rows[3950]["forecast"]) == ("", "")
-    assert float(rows[3950]["p"]) <= 1
+    assert [row["signal"] for row in rows[::1300]] == ["inlet [°C]", "oil [°C]", "flow", "outlet", "power", "relations"]
+    assert (rows[-1]["value"], rows[-1]["forecast"]) == ("", "")
+    assert float(rows[-1]["p"]) <= 1
 
 
 def test_all_parts_of_a_file_count_in_a_budget(tmp_path):
     path = sensors(tmp_path / "sensors.csv")
     done = invoke("detect", path, *QUICK[:-2], "--budget", "0.1")
     assert done.exit_code == 0, done.output
-    assert "5,200 observations of 4 signals" in words(done)
+    assert "7,800 observations of 6 signals" in words(done)
     assert "relations" in done.stdout
 
 

@@ -21,7 +21,7 @@ from tocsin.cli.options import (
     takes_detector_settings,
     takes_reading_options,
 )
-from tocsin.cli.wide import WatchedColumns, without_forecasts
+from tocsin.cli.wide import WatchedColumns, of_relations
 from tocsin.data import (
     LONGEST_GAP,
     DataError,
@@ -162,7 +162,7 @@ class DetectRun:
                 jobs=jobs,
                 shared=self.shared,
             ):
-                together.append(without_forecasts(result) if watched.relates(result.judged) else result)
+                together.append(of_relations(result) if watched.relates(result.judged) else result)
                 if len(together) == watched.parts:
                     for one in together if watched.joint or self.shared else share_alarm_rate(together):
                         self._take(one, alone or f"{name}{one.signal}")

@@ -66,10 +66,11 @@ class WatchedColumns:
         return {**self._settings, **forecaster, "views": self._relating}
 
 
-def without_forecasts(result: Result) -> Result:
-    """The result of a signal whose forecasts mean nothing, without them and what follows from them."""
+def of_relations(result: Result) -> Result:
+    """The result of relations without what means nothing there: forecasts, and how its columns are sampled."""
     for incident in result.incident_list:
         incident.direction, incident.deviation = None, np.nan
-    if result.verdicts is None:
-        return result
-    return replace(result, verdicts=replace(result.verdicts, forecast=np.full_like(result.verdicts.forecast, np.nan)))
+    verdicts = result.verdicts
+    if verdicts is not None:
+        verdicts = replace(verdicts, forecast=np.full_like(verdicts.forecast, np.nan))
+    return replace(result, verdicts=verdicts, warning=result.warning if result.judged_since is None else None)

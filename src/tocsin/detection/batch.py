@@ -168,8 +168,9 @@ def detect_signals(
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: deque[Future[Result]] = deque()
         for signal in signals:
-            of_all = {"keep": keep or sink is not None, "reference": reference, "shared": shared}
-            waiting.append(pool.submit(detect_signal, signal, settings_of(signal), **of_all))
+            chosen, kept = settings_of(signal), keep or sink is not None
+            work = pool.submit(detect_signal, signal, chosen, keep=kept, reference=reference, shared=shared)
+            waiting.append(work)
             if len(waiting) >= WAITING * jobs:
                 yield taken(waiting.popleft())
         while waiting:
