@@ -75,7 +75,7 @@ class Incident:
     estimated: bool = False
     #: Why it ended: "returned", "accepted", "silent" or "labelled"; None while it is open.
     ended: str | None = None
-    #: The p-value of each feature at the peak, from its own views; NaN without a score there.
+    #: The p-value of each feature at the peak, from its own views; none for one without a score there.
     feature_p: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -217,7 +217,8 @@ class IncidentLog:
             incident.view, incident.explanation = (why.view, why.text) if why else (None, None)
             error = verdicts.value[step, column] - verdicts.forecast[step, column]
             incident.direction = direction_of(error, -by_feature)
-            incident.feature_p = dict(zip(self.features, verdicts.feature_p[step, column].tolist(), strict=True))
+            by_p = zip(self.features, verdicts.feature_p[step, column].tolist(), strict=True)
+            incident.feature_p = {name: p for name, p in by_p if not math.isnan(p)}
             known = not np.isnan(by_feature).all()
             incident.deviation = float(error[np.nanargmax(by_feature)]) if known else float("nan")
 
