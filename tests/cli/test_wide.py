@@ -196,6 +196,12 @@ def test_who_asks_for_what_is_the_default_is_told(tmp_path):
     assert "each column is a signal by default" in words(result)
 
 
+def test_what_is_wrong_with_all_columns_is_told_once(tmp_path):
+    done = invoke("detect", sensors(tmp_path / "sensors.csv"), "--alarm-rate", "1/day")
+    assert done.exit_code == 1
+    assert done.stderr.count("set the sampling interval too") == 1
+
+
 @pytest.mark.parametrize(
     ("column", "said"),
     [(lambda t: "text", "column left out"), (lambda t: "", "column left out"), (lambda t: "1.5", ""),

@@ -163,10 +163,13 @@ class DetectRun:
                 shared=self.shared,
             ):
                 together.append(of_relations(result) if watched.relates(result.judged) else result)
-                if len(together) == watched.parts:
-                    for one in together if watched.joint or self.shared else share_alarm_rate(together):
-                        self._take(one, alone or f"{name}{one.signal}")
-                    together = []
+                if len(together) < watched.parts:
+                    continue
+                if len(together) > 1 and result.error and {one.error for one in together} == {result.error}:
+                    together = [result]  # once is enough
+                for one in together if watched.joint or self.shared else share_alarm_rate(together):
+                    self._take(one, alone or f"{name}{one.signal}")
+                together = []
             self.problems.extend([*signals.problems, *found])
         if not watched.joint:
             signals.summary.signals, signals.summary.separate = len(signals) * len(signals.columns.values), True
