@@ -2,6 +2,7 @@
 
 import datetime as dt
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -117,6 +118,7 @@ def test_the_peak_says_what_was_strangest():
     assert incident.severity == pytest.approx(5.0)
     assert incident.contributions == pytest.approx({"a": -np.log10(0.001), "b": -np.log10(0.02)})
     assert incident.features == ["a", "b"]
+    assert incident.feature_p == {"a": 0.001, "b": 0.3}  # those of the peak
     assert incident.alarms == 3
     assert incident.open
 
@@ -125,7 +127,11 @@ def test_features_come_in_the_order_of_their_contributions():
     log = log_of(["s"], ["a", "b", "c"], 1)
     feature_p = [[[0.5, 0.002, 0.01]], [[0.5, 0.4, 0.01]]]
     log.add(verdicts_from([[True]] * 2, [[0.01]] * 2, None, feature_p), np.array([[0], [1]]), np.array([0]), None)
-    assert log.incidents()[0].features == ["b", "c", "a"]
+    (incident,) = log.incidents()
+    assert incident.features == ["b", "c", "a"]
+    assert incident.suspects == ["b", "c"]  # 0.01 is less than 3 nats from 0.002, and 0.4 is more
+    assert replace(incident, contributions={"a": 0.0, "b": 0.5}).suspects == ["b"]  # nothing is no suspicion
+    assert replace(incident, contributions={}).suspects == []
 
 
 def test_an_exact_hit_has_no_direction():

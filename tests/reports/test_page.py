@@ -21,7 +21,7 @@ def report(tmp_path_factory):
         path = folder / f"{name.replace('/', '_')}.csv"
         path.write_text("\n".join([rows[0], *(f"{row},{i % 7}" for i, row in enumerate(rows[1:]))]))
     page = folder / "report.html"
-    done = invoke("detect", folder / "*.csv", *QUICK, "--report", page)
+    done = invoke("detect", folder / "*.csv", "--joint", *QUICK, "--report", page)
     assert done.exit_code == 0, done.output
     assert f"report: {page}" in done.output
     return page
@@ -80,6 +80,23 @@ def test_an_incident_is_shown_at_a_click_and_the_whole_signal_at_another(opened)
         "(id) => { const d = document.getElementById(id).dataset; return d.to - d.from > 8e5; }",
         arg=figure.get_attribute("id"),
     )
+
+
+def test_the_features_that_an_incident_is_about_come_first(opened):
+    page = opened()
+    row = page.locator("tbody tr[data-chart]").first
+    figure = page.locator(f"#signal-{row.get_attribute('data-chart')}")
+    charts = figure.locator(".chart")
+    before = [charts.nth(number).get_attribute("aria-label") for number in range(3)]
+    assert row.get_attribute("data-first") == "0 1"
+    row.evaluate("(row) => { row.dataset.first = '1 0'; }")
+    row.locator("button").click()
+    after = [charts.nth(number).get_attribute("aria-label") for number in range(3)]
+    assert after == [before[1], before[0], before[2]]
+    page.emulate_media(color_scheme="dark")  # each is drawn again where it is
+    page.wait_for_timeout(100)
+    assert [charts.nth(number).get_attribute("aria-label") for number in range(3)] == after
+    assert charts.first.locator(".u-over").count() == 1
 
 
 def test_a_stretch_is_zoomed_to_by_dragging(opened):

@@ -9,7 +9,7 @@ from rich.console import Console
 from tocsin.data import Signal
 from tocsin.detection import Audit, Incident, Result
 from tocsin.detection.incidents.incident import incident_columns, onset_text
-from tocsin.reports.tables import audit_summary, incident_table, worst_severity
+from tocsin.reports.tables import audit_summary, incident_rows, incident_table, worst_severity
 
 
 def an_incident(number=0, severity=3.0, **more):
@@ -134,14 +134,34 @@ def test_the_signal_with_the_most_severe_incident_is_the_worst():
     assert sorted([calm, [], bad], key=worst_severity) == [[], calm, bad]
 
 
+def test_features_that_cannot_be_told_apart_are_named():
+    clear, unclear = an_incident(), an_incident(1, contributions={"flow": 3.0, "pressure": 4.0, "heat [°C]": 3.5})
+    many = an_incident(2, contributions=dict.fromkeys(("pressure", "a", "b", "c", "d", "e"), 4.0))
+    _, rows = incident_rows([clear, unclear, many], top=3, many=True)
+    assert [row[-2:] for _, row in rows] == [
+        ["pressure", "3.25 above the forecast"],
+        ["pressure", "3.25 above the forecast; cannot be told from heat, flow"],
+        ["pressure", "3.25 above the forecast; cannot be told from a, b, c and 2 more"],
+    ]
+
+
+def test_signals_with_several_features_name_them_beside_signals_with_one():
+    plain = an_incident(1, contributions={"oil": 3.0}, explanation="7.5, usually 2 to 3")
+    headings, rows = incident_rows([an_incident(), plain], top=2, many=True)
+    assert "feature" not in headings
+    assert [row[-1] for _, row in rows] == ["pressure: 3.25 above the forecast", "7.5, usually 2 to 3"]
+
+
 @pytest.mark.parametrize("times", ["moments", "numbers", "floats"])
 def test_columns_of_incidents(times):
     kinds = {"moments": np.datetime64("2026-01-01T00:00:00", "ns"), "numbers": 7, "floats": 7.5}
-    incident = an_incident(start=kinds[times], end=kinds[times], peak=kinds[times])
+    moments = {"start": kinds[times], "end": kinds[times], "peak": kinds[times]}
+    incident = an_incident(**moments, feature_p={"pressure": 0.002})
     columns = incident_columns([incident])
     assert columns["start"].dtype.kind == {"moments": "M", "numbers": "i", "floats": "f"}[times]
     assert columns["duration"].tolist() == [13]
     assert columns["features"].tolist() == ["pressure, flow"]
+    assert (columns["feature_p"].tolist(), columns["suspects"].tolist()) == (["0.002, nan"], ["pressure"])
     assert (columns["return_period"].tolist(), columns["view"].tolist()) == ([3456.0], ["error"])
     assert columns["explanation"].tolist() == ["pressure: 3.25 above the forecast"]
     assert {len(column) for column in columns.values()} == {1}

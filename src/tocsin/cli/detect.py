@@ -21,6 +21,7 @@ from tocsin.cli.options import (
     takes_detector_settings,
     takes_reading_options,
 )
+from tocsin.cli.wide import WatchedColumns, of_relations
 from tocsin.data import (
     LONGEST_GAP,
     DataError,
@@ -35,7 +36,7 @@ from tocsin.data import (
     read_signals,
 )
 from tocsin.detection import Result, detect_signals, with_peers
-from tocsin.detection.batch import select_incidents
+from tocsin.detection.batch import select_incidents, share_alarm_rate
 from tocsin.detection.incidents.budget import HistoryBudget, check_budget
 from tocsin.detection.incidents.incident import Incident, incident_columns
 from tocsin.detection.settings.detector_settings import check_alone
@@ -78,9 +79,10 @@ class DetectRun:
         drawing: bool,
         reference: str | None,
         peers: bool = False,
+        joint: bool = False,
     ) -> None:
         self.settings, self.reading, self.jobs, self.drawing = settings, reading, jobs, drawing
-        self.reference, self.peers = reference, peers
+        self.reference, self.peers, self.joint = reference, peers, joint
         self.shared: HistoryBudget | None = None
         self.results: list[Result] = []
         self.drawn: list[Result] = []
@@ -104,18 +106,28 @@ class DetectRun:
         say(message if message.startswith(label) else f"{label}: {message}")
         self.failed = True
 
+    def watched(self, signals: Signals) -> WatchedColumns:
+        """How the columns of a file are watched."""
+        return WatchedColumns(signals.columns, self.settings, joint=self.joint, peers=self.peers)
+
     def judge(self, file: str, signals: Signals | None, writer: Writer | None, *, prefix: bool) -> None:
         """Judge the signals of one file, and report those that cannot be judged."""
         if signals is None:
             return
-        label = label_of(file)
+        label, watched = label_of(file), self.watched(signals)
+        count, rows = watched.parts * len(signals), watched.parts * signals.rows
         # With several files, a file with a single signal is named by its path.
-        name = f"{file}: " if prefix and len(signals) > 1 else ""
-        alone = file if prefix and len(signals) == 1 else None
+        name = f"{file}: " if prefix and count > 1 else ""
+        alone = file if prefix and count == 1 else None
+        written: list[str] = []
 
         def write(signal: str, columns: dict[str, Any]) -> None:
             if writer is not None:
-                names = np.full(len(columns["time"]), alone or f"{name}{signal}", dtype=object)
+                nothing = np.full(len(columns["time"]), np.nan)
+                written.extend([] if written else columns)
+                if "value" in written and "value" not in columns:  # relations have none of their own
+                    columns = {name: columns.get(name, nothing) for name in written}
+                names = np.full(len(nothing), alone or f"{name}{signal}", dtype=object)
                 writer.write({"signal": names, **columns})
 
         found: list[Problem] = []
@@ -128,7 +140,7 @@ class DetectRun:
                     self._fail(label, error)  # the others may still be fine
                     continue
                 found.extend(signal.problems)
-                yield signal
+                yield from watched.split(signal)
 
         try:
             judged = iter(with_peers(list(passing()))) if self.peers else passing()
@@ -137,11 +149,12 @@ class DetectRun:
             return
 
         with progress() as bar:
-            jobs = min(self.jobs, len(signals)) if signals.rows > WORTH_A_PROCESS else 1
-            task = bar.add_task(escape(Path(file).name), total=signals.rows)
+            jobs = min(self.jobs, count) if rows > WORTH_A_PROCESS else 1
+            task = bar.add_task(escape(Path(file).name), total=rows)
+            together: list[Result] = []
             for result in detect_signals(
                 judged,
-                self.settings,
+                watched.settings_of,
                 keep=self.drawing,
                 reference=self.reference,
                 sink=None if writer is None else write,
@@ -149,8 +162,17 @@ class DetectRun:
                 jobs=jobs,
                 shared=self.shared,
             ):
-                self._take(result, alone or f"{name}{result.signal}")
+                together.append(of_relations(result) if watched.relates(result.judged) else result)
+                if len(together) < watched.parts:
+                    continue
+                if len(together) > 1 and result.error and {one.error for one in together} == {result.error}:
+                    together = [result]  # once is enough
+                for one in together if watched.joint or self.shared else share_alarm_rate(together):
+                    self._take(one, alone or f"{name}{one.signal}")
+                together = []
             self.problems.extend([*signals.problems, *found])
+        if not watched.joint:
+            signals.summary.signals, signals.summary.separate = len(signals) * len(signals.columns.values), True
         lines = [in_options(one) for one in (signals.summary, *merge_problems([*signals.problems, *found]))]
         self.report_text.files.append((label, lines[0], lines[1:]))
         for line in lines:
@@ -276,6 +298,9 @@ def detect(
             help="Count a gap as at most this many missing observations.",
         ),
     ] = LONGEST_GAP,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Watch the value columns as features of one signal, not each by itself.")
+    ] = False,
     peers: Annotated[
         bool, typer.Option("--peers", help="Also compare each signal with the others of its file at the same time.")
     ] = False,
@@ -313,8 +338,6 @@ def detect(
     _check_targets(files, {"--output": output, "--incidents": incidents, "--plot": plot, "--report": report})
     if "every" in reading and settings["interval"] is not None:
         raise typer.BadParameter("--every sets the interval: omit --interval.", param_hint="--every")
-    if peers and "id" in reading and reading.get("separate"):
-        raise typer.BadParameter("features are compared with those of others: omit --separate.", param_hint="--peers")
     reading |= {
         "format": file_format,
         "every": number_or_text(reading.get("every")),
@@ -324,7 +347,8 @@ def detect(
         "most_lost": most_lost,
     }
     drawing = plot is not None or report is not None
-    run = DetectRun(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference, peers=peers)
+    processes = jobs or os.cpu_count() or 1
+    run = DetectRun(settings, reading, processes, drawing=drawing, reference=reference, peers=peers, joint=joint)
     share = _checked_budget(budget, settings)
     within = time_option("--from", since), time_option("--to", until)
     try:
@@ -354,7 +378,8 @@ def _detect(run: DetectRun, files: list[str], share: str | float | None, output:
                     run.judge(file, signals, writer, prefix=len(files) > 1)
         else:
             everything = [(file, resources.enter_context(run.open(file))) for file in files]
-            run.shared = HistoryBudget(share, max(sum(len(signals or ()) for _, signals in everything), 1))
+            counts = [run.watched(one).parts * len(one) for _, one in everything if one is not None]
+            run.shared = HistoryBudget(share, max(sum(counts), 1))
             for file, signals in everything:
                 run.judge(file, signals, writer, prefix=len(files) > 1)
         if not run.results:

@@ -21,7 +21,7 @@ from tocsin.evaluation import detectable as measure
 
 @app.command()
 @takes_detector_settings
-@takes_reading_options()
+@takes_reading_options(separate=True)
 def detectable(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="As for `detect`; - for standard input.")],
     *,

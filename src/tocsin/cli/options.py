@@ -183,10 +183,18 @@ _COLUMNS = (
     _option(_TEXT, None, "--time", detail=False, help="The time column. Default: detected."),
     _option(_TEXTS, None, "--value", detail=False, help="A value column; repeatable. Default: all numeric columns."),
     _option(_TEXT, None, "--id", detail=False, help="The column with the signal's name (long layout)."),
-    _option(
-        bool, False, "--separate", detail=False, help="Treat each value column as a separate signal, not as a feature."
-    ),
 )
+_SEPARATE = _option(
+    bool, False, "--separate", detail=False, help="Treat each value column as a separate signal, not as a feature."
+)
+
+
+def _refuse_separate(given: bool) -> None:
+    if given:
+        raise typer.BadParameter("each column is a signal by default; `tocsin detect --joint` makes one of all.")
+
+
+_NO_LONGER = _option(bool, False, "--separate", detail=False, hidden=True, callback=_refuse_separate)
 _DETAILS = (
     _option(_TEXT, None, "--every", metavar="DURATION", help="Aggregate observations over intervals of, say, 1min."),
     _option(str, "mean", "--aggregate", metavar="NAME", help=f"How to aggregate: {', '.join(AGGREGATES)}."),
@@ -208,13 +216,17 @@ _DETAILS = (
 )
 
 
-def takes_reading_options(*, columns: bool = True, sheets: bool = True) -> Callable[[Command], Command]:
+def takes_reading_options(
+    *, columns: bool = True, sheets: bool = True, separate: bool = False
+) -> Callable[[Command], Command]:
     """Replace a command's parameter `reading` with options: the arguments of `read_signals` that were given.
 
-    A command without `columns` or `sheets` has options of its own for columns, or reads no workbooks.
+    A command without `columns` or `sheets` has options of its own for columns, or reads no workbooks. With `separate`,
+    columns are features unless the option says otherwise.
     """
     details = [one for one in _DETAILS if sheets or one.name != "sheet"]
-    return in_place_of("reading", [*(_COLUMNS if columns else ()), *details], _given)
+    chosen = [*_COLUMNS, _SEPARATE if separate else _NO_LONGER] if columns else []
+    return in_place_of("reading", [*chosen, *details], _given)
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,7 +252,7 @@ def in_options(thing: object) -> str:
 
 def text_in_options(text: str) -> str:
     """The same for a message that comes from the monitor as text, with arguments in backticks."""
-    known = {one.name for one in (*_COLUMNS, *_DETAILS)} | {"most_lost", "format"}
+    known = {one.name for one in (*_COLUMNS, _SEPARATE, *_DETAILS)} | {"most_lost", "format"}
     parts = text.split("`")
     parts[1::2] = [option_of(name) if name in known else f"`{name}`" for name in parts[1::2]]
     return "".join(parts)

@@ -1,5 +1,6 @@
 """Detection in the histories of many signals, on all cores."""
 
+import math
 import multiprocessing
 import warnings
 from collections import deque
@@ -12,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.checks import ArgumentError, message_of
+from tocsin.constants import constants
 from tocsin.data import Origin, Signal, parse_time
 from tocsin.data.zones import Zone
 from tocsin.detection.detector import Detector, ResolutionWarning
+from tocsin.detection.incidents.audit import audit_of_share
 from tocsin.detection.incidents.budget import HistoryBudget
 from tocsin.detection.incidents.incident import Incident
 from tocsin.detection.incidents.verdict import Verdicts
@@ -131,7 +134,7 @@ def _shown(times: Any, zone: Zone | None) -> Any:
 
 def detect_signals(
     signals: Iterable[Signal],
-    settings: Mapping[str, Any],
+    settings: Mapping[str, Any] | Callable[[Signal], Mapping[str, Any]],
     *,
     keep: bool = False,
     reference: str | None = None,
@@ -142,12 +145,14 @@ def detect_signals(
 ) -> Iterator[Result]:
     """`detect_signal` for each of the signals, in their order, on `jobs` processes.
 
-    If a signal fails, its result says so; the others continue.
+    `settings` are those of all signals, or a function that gives those of each. If a signal fails, its result says so;
+    the others continue.
     """
+    settings_of = settings if callable(settings) else lambda _: settings
     if jobs == 1:
         for signal in signals:
             yield detect_signal(
-                signal, settings, keep=keep, reference=reference, sink=sink, progress=progress, shared=shared
+                signal, settings_of(signal), keep=keep, reference=reference, sink=sink, progress=progress, shared=shared
             )
         return
 
@@ -163,14 +168,45 @@ def detect_signals(
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: deque[Future[Result]] = deque()
         for signal in signals:
-            work = pool.submit(
-                detect_signal, signal, settings, keep=keep or sink is not None, reference=reference, shared=shared
-            )
+            chosen, kept = settings_of(signal), keep or sink is not None
+            work = pool.submit(detect_signal, signal, chosen, keep=kept, reference=reference, shared=shared)
             waiting.append(work)
             if len(waiting) >= WAITING * jobs:
                 yield taken(waiting.popleft())
         while waiting:
             yield taken(waiting.popleft())
+
+
+def share_alarm_rate(results: Sequence[Result]) -> list[Result]:
+    """The results of signals with the same times that share the alarm rate of each, with the incidents it tolerates.
+
+    Each signal proposes as many incidents as it may have alone. Those are told that are rarer than the alarm rate over
+    the number of signals. The threshold then follows what was told, as that of a single signal does (`decide`).
+    """
+    proposed = sorted((one for result in results for one in result.incident_list), key=lambda one: one.first)
+    rate = next((result.audit.promised for result in results if result.audit is not None), 0.0)
+    step, tightened, told = constants().tightening, 0.0, set()
+    before = min([result.warm_up for result in results] + [one.first for one in proposed[:1]])
+    for one in proposed:
+        tightened = min(tightened + step * rate * (one.first - before), 4.0 * step)
+        before = one.first
+        if len(results) < rate * math.exp(tightened) * one.return_period:
+            told.add(id(one))
+            tightened -= step
+    return [_with_incidents(result, told, len(results)) for result in results]
+
+
+def _with_incidents(result: Result, told: set[int], signals: int) -> Result:
+    """A result with only the incidents that were told, of signals that share an alarm rate."""
+    kept = [one for one in result.incident_list if id(one) in told]
+    audit = None if result.audit is None else audit_of_share(result.audit, len(kept), signals)
+    if result.verdicts is None:
+        return replace(result, incident_list=kept, audit=audit)
+    within = np.zeros_like(result.verdicts.alarm)
+    for one in kept:
+        within[one.first : one.last + 1] = True
+    verdicts = replace(result.verdicts, alarm=result.verdicts.alarm & within)
+    return replace(result, incident_list=kept, audit=audit, verdicts=verdicts)
 
 
 def select_incidents(results: Sequence[Result], shared: HistoryBudget) -> list[Result]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MOST_SIGNALS = 20
 MOST_FEATURES = 8
 MOST_POINTS = 200_000
+# The charts of so many features come first when an incident is shown.
+MOST_BESIDE = 3
 MOST_ROWS = 500
 # All observations around an incident are drawn, this many before and after; for a long one, this many at each end.
 AROUND = 150
@@ -151,6 +153,7 @@ def _incidents(results: Sequence["Result"], drawn: Sequence[str], charts: Sequen
     for incident, cells in rows:
         number = drawn.index(incident.signal) if incident.signal in drawn else None
         target = "" if number is None else target_of(incident.start, incident.end, number, charts[number])
+        target += "" if number is None else _first_charts(incident, charts[number])
         body.append(f"<tr{target}>{''.join(map(_cell, headings, cells, [number is not None] * len(cells)))}</tr>")
     more = (
         f'<p class="note">The {MOST_ROWS} most severe of {len(incidents):,}.</p>' if len(incidents) > MOST_ROWS else ""
@@ -180,6 +183,13 @@ def target_of(first: Any, last: Any, number: int, chart: Mapping[str, Any]) -> s
     room = max(end - start, 30 * chart["step"])
     low, high = max(start - room, chart["start"]), min(end + room, chart["end"])
     return f' data-chart="{number}" data-from="{low}" data-to="{high}"'
+
+
+def _first_charts(incident: Incident, chart: Mapping[str, Any]) -> str:
+    """Which charts of a signal show the features that contributed most: an attribute of a row."""
+    titles = [one["title"] for one in chart["charts"]]
+    first = [str(titles.index(name)) for name in incident.features[:MOST_BESIDE] if name in titles]
+    return f' data-first="{" ".join(first)}"' if first else ""
 
 
 def _cell(heading: str, text: str, linked: bool) -> str:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from tocsin.detection.results import Result
 
 
+# So many features are named besides the blamed one.
+MOST_NAMED = 3
+
+
 def worst_severity(incidents: Sequence[Incident]) -> float:
     """The severity of the worst incident; -1 if there is none."""
     return max((incident.severity for incident in incidents), default=-1.0)
@@ -84,6 +88,16 @@ def blamed_feature(incident: Incident) -> str:
     explanation = incident.explanation or ""
     named = [name for name in incident.contributions if explanation.startswith(f"{name_and_unit(name)[0]}: ")]
     return named[0] if named else incident.features[0]
+
+
+def other_suspects(incident: Incident) -> str:
+    """The features that may as well be at fault as the blamed one: "; cannot be told from flow"; empty for none."""
+    suspects = incident.suspects
+    others = [name_and_unit(name)[0] for name in suspects if name != blamed_feature(incident)]
+    if len(suspects) < 2:
+        return ""
+    more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+    return f"; cannot be told from {', '.join(others[:MOST_NAMED])}{more}"
 
 
 def is_blamed(incident: Incident, feature: str | None) -> bool:
@@ -169,7 +183,8 @@ def incident_rows(
 
     `intervals` are the seconds between two observations of each signal, if known.
     """
-    several = any(len(incident.contributions) > 1 for incident in incidents)
+    # Where only some signals have several features, those name the feature in what was seen.
+    several = bool(incidents) and all(len(incident.contributions) > 1 for incident in incidents)
     headings = [*(["signal"] if many else []), "start", "lasts", "ended", "how rare", "severity"]
     headings += [*(["feature"] if several else []), "what was seen"]
     rows, times = [], numbered(incidents)
@@ -183,6 +198,7 @@ def incident_rows(
             feature = name_and_unit(blamed_feature(incident))[0]
             row.append(feature)
             seen = seen.removeprefix(f"{feature}: ")
+        seen += other_suspects(incident)
         began = onset_text(incident)
         rows.append((incident, [*row, f"{seen}; began {began}" if began else seen]))
     return headings, rows

@@ -17,6 +17,7 @@ VERDICT, INCIDENT, PROBLEM = "verdict", "incident", "problem"
 OF_INCIDENTS = {
     "start": "time", "end": "time", "peak": "time", "duration": "bigint", "alarms": "bigint", "view": "string",
     "explanation": "string", "direction": "string", "deviation": "double", "features": "string",
+    "feature_p": "string", "suspects": "string",
     "began_earliest": "time", "began_latest": "time", "open": "boolean", "ended": "string",
 }  # fmt: skip
 OF_PROBLEMS = {"problem": "string", "level": "string", "count": "bigint", "text": "string"}
@@ -91,7 +92,7 @@ class Layout:
 
 _INCIDENT = (
     "signal", "start", "end", "peak", "duration", "alarms", "p", "severity", "return_period", "view", "explanation",
-    "direction", "deviation", "features", "began_earliest", "began_latest", "open", "ended",
+    "direction", "deviation", "features", "feature_p", "suspects", "began_earliest", "began_latest", "open", "ended",
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ PATIENCE = 3600.0
 
 
 @app.command("import")
-@takes_reading_options(sheets=False)
+@takes_reading_options(sheets=False, separate=True)
 def import_history(
     files: Annotated[
         list[Path],

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,14 @@ class AuditTrail:
             raise ValueError("audit must hold no more faults than alarms, and no more alarms than observations")
         for name, own in self.state().items():
             own[...] = state[name]
+
+
+def audit_of_share(audit: Audit, alarms: int, signals: int) -> Audit:
+    """The audit of one of several signals that share its promise, if this many of its alarms were told."""
+    promised = audit.promised / signals
+    low, high = _band(alarms, audit.observations, audit.dispersion, promised, audit.level)
+    # What bets would have won on these alarms is unknown.
+    return replace(audit, promised=promised, alarms=alarms, low=low, high=high, bursts=1.0, bursts_since=None)
 
 
 def audit_together(audits: Sequence[Audit]) -> Audit:

@@ -75,6 +75,8 @@ class Incident:
     estimated: bool = False
     #: Why it ended: "returned", "accepted", "silent" or "labelled"; None while it is open.
     ended: str | None = None
+    #: The p-value of each feature at the peak, from its own views; none for one without a score there.
+    feature_p: dict[str, float] = field(default_factory=dict)
 
     @property
     def open(self) -> bool:
@@ -90,6 +92,15 @@ class Incident:
     def features(self) -> list[str]:
         """The features, those that contributed most (by the severity that each alone would have) first."""
         return sorted(self.contributions, key=lambda name: -self.contributions[name])
+
+    @property
+    def suspects(self) -> list[str]:
+        """The features that contributed most: the first, and those that it does not clearly exceed.
+
+        Which of them was at fault cannot be told.
+        """
+        least = max(self.contributions.values(), default=0.0) - constants().certainty / LOG_10
+        return [name for name in self.features if self.contributions[name] > max(least, 0.0)]
 
 
 class IncidentLog:
@@ -206,6 +217,8 @@ class IncidentLog:
             incident.view, incident.explanation = (why.view, why.text) if why else (None, None)
             error = verdicts.value[step, column] - verdicts.forecast[step, column]
             incident.direction = direction_of(error, -by_feature)
+            by_p = zip(self.features, verdicts.feature_p[step, column].tolist(), strict=True)
+            incident.feature_p = {name: p for name, p in by_p if not math.isnan(p)}
             known = not np.isnan(by_feature).all()
             incident.deviation = float(error[np.nanargmax(by_feature)]) if known else float("nan")
 
@@ -402,11 +415,18 @@ def incident_columns(incidents: Sequence[Incident]) -> dict[str, NDArray[Any]]:
         "direction": np.array([incident.direction or "" for incident in incidents], dtype=object),
         "deviation": np.array([incident.deviation for incident in incidents], dtype=np.float64),
         "features": np.array([", ".join(incident.features) for incident in incidents], dtype=object),
+        "feature_p": np.array([_p_of_features(incident) for incident in incidents], dtype=object),
+        "suspects": np.array([", ".join(incident.suspects) for incident in incidents], dtype=object),
         "began_earliest": _times([incident.began_earliest for incident in incidents]),
         "began_latest": _times([incident.began_latest for incident in incidents]),
         "open": np.array([incident.open for incident in incidents], dtype=np.bool_),
         "ended": np.array([incident.ended or "" for incident in incidents], dtype=object),
     }
+
+
+def _p_of_features(incident: Incident) -> str:
+    """The p-values of the features at the peak, in their order."""
+    return ", ".join(f"{incident.feature_p.get(name, math.nan):.3g}" for name in incident.features)
 
 
 def _times(times: list[Any]) -> NDArray[Any]:

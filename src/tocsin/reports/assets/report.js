@@ -125,7 +125,7 @@ function draw(chart, group, box, readout) {
 }
 
 const groups = charts.map((signal) => {
-  const group = { name: signal.name, warm_up: signal.warm_up, plots: [], zooming: false };
+  const group = { name: signal.name, warm_up: signal.warm_up, plots: [], boxes: [], zooming: false };
   group.zoom = (from) => {
     if (group.zooming) return;
     group.zooming = true;
@@ -136,6 +136,10 @@ const groups = charts.map((signal) => {
     figure.dataset.to = max;
   };
   group.show = (min, max) => group.plots[0].setScale("x", { min, max });
+  group.lead = (numbers) => {
+    for (const box of numbers.map((number) => group.boxes[number]).reverse())
+      figure.firstElementChild.after(box.previousElementSibling, box);
+  };
   const whole = element("button", { className: "whole", type: "button", textContent: "Whole signal" });
   whole.addEventListener("click", () => group.show(signal.start, signal.end));
   const figure = element("figure", { id: `signal-${signal.number}` });
@@ -159,11 +163,12 @@ const groups = charts.map((signal) => {
     const readout = element("span", { className: "readout" });
     const box = element("div", { className: "chart", role: "img", ariaLabel: `${signal.name}: ${chart.title}` });
     figure.append(element("figcaption", {}, element("span", { textContent: chart.title }), readout), box);
+    group.boxes.push(box);
     group.plots.push(draw(chart, group, box, readout));
   }
   group.figure = figure;
   group.again = () => {
-    const boxes = figure.querySelectorAll(".chart");
+    const { boxes } = group;
     const { min, max } = group.plots[0].scales.x;
     group.plots = group.plots.map((plot, i) => {
       plot.destroy();
@@ -179,6 +184,7 @@ document.querySelector("#incidents + .table")?.addEventListener("click", (event)
   const row = event.target.closest("tr[data-chart]");
   const group = row && groups[Number(row.dataset.chart)];
   if (!group) return;
+  group.lead(row.dataset.first?.split(" ") ?? []);
   group.show(Number(row.dataset.from), Number(row.dataset.to));
   group.figure.scrollIntoView({ behavior: "instant", block: "start" });
 });
