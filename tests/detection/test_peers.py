@@ -30,7 +30,7 @@ def pumps(seed, drift):
     return [signal(f"pump-{one}", values[:, [one]]) for one in range(10)]
 
 
-def compared(table):
+def compared(table, learned=200):
     """The oracle: how far each signal is from the others, one time after another."""
     times, signals, features = table.shape
     first = {(one, feature): [] for one in range(signals) for feature in range(features)}
@@ -38,13 +38,13 @@ def compared(table):
     for time in range(times):
         for feature in range(features):
             row = {one: value for one, value in enumerate(table[time, :, feature]) if np.isfinite(value)}
-            known = [value - np.median(far) for one, value in row.items() if len(far := first[one, feature]) == 200]
+            known = [value - np.median(far) for one, value in row.items() if len(far := first[one, feature]) == learned]
             if len(row) >= 3:
                 middle = np.median(known if len(known) >= 3 else list(row.values()))
                 for one, value in row.items():
                     apart[time, one, feature] = value - middle
         for (one, feature), far in first.items():
-            if np.isfinite(apart[time, one, feature]) and len(far) < 200:
+            if np.isfinite(apart[time, one, feature]) and len(far) < learned:
                 far.append(apart[time, one, feature])
     return apart
 

@@ -92,6 +92,8 @@ class Settings(Section):
         settings = {**self.detector, **template.settings}
         _check_part(path, settings, template.features)
         template.rules.check_zero(template.silent_after, settings.get("interval"))
+        if template.peers and settings.get("interval") is None:
+            raise ValueError("peers needs an interval, in which signals are compared: set detector.interval, or every")
 
     def with_templates(self, stored: Iterable[SignalTemplate]) -> Self:
         """The settings with stored templates: one with the pattern of another takes its place.

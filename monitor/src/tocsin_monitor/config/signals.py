@@ -47,6 +47,10 @@ class SignalTemplate(Section):
     aggregate: Literal["mean", "last", "max", "sum", "count"] = Field(
         default="mean", description="How to aggregate: mean, last, max, sum or count."
     )
+    peers: bool = Field(
+        default=False,
+        description="Also compare each signal with the others of the template, which should behave alike.",
+    )
     detector: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings of the detector, as in docs/detector.md; they override those of [detector].",

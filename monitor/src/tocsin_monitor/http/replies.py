@@ -302,6 +302,7 @@ class TemplateSettings(BaseModel):
     no_data_is_zero: bool | None
     every: Number
     aggregate: str
+    peers: bool
     detector: dict[str, Any]
 
 

@@ -199,6 +199,7 @@
  * @property {boolean | null} no_data_is_zero
  * @property {number | null} every
  * @property {string} aggregate
+ * @property {boolean} peers
  * @property {Record<string, any>} detector
  *
  * @typedef {object} Listed where a template is from
