@@ -5,7 +5,7 @@ is slow in time, and small beside what moves all, shows in it. The distances are
 ranks them in the signal's own past.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -139,7 +139,7 @@ def with_peers(signals: Sequence[Signal]) -> list[Signal]:
     ]
 
 
-def peer_features(features: Iterable[str]) -> tuple[str, ...]:
+def peer_features(features: Sequence[str]) -> tuple[str, ...]:
     """The names of features, with those of their distances from the peers.
 
     >>> peer_features(["flow [l/s]"])
