@@ -177,6 +177,7 @@ BAD = {
     "merge_features": ["other", "fisher", 5],
     "gap": [-1, 1.5, None, "3", True],
     "budget": [0, 1.0, -1, "often", True, "5/fortnight"],
+    "peers": ["yes", 2, None],
     "every": [0, -5, "soon", True, [], "0s"],
     "aggregate": ["median", None, 5, "Mean"],
     "extrapolation": [0, -1, None, "3", True, 1e9],
@@ -203,6 +204,7 @@ GOOD = {
     "accept_after": [0, 10**6, "20", "6h"],
     "season": ["auto", "none", None, "1d", 24, "24, 168", [24, 168]],
     "budget": [None, 0.1, "5/day"],
+    "peers": [False],
     "every": [None, "1min", 60, timedelta(minutes=1)],
     "aggregate": ["mean", "last", "max", "sum", "count"],
     "extrapolation": [1, 1000.0],
@@ -237,7 +239,7 @@ def test_bad_arguments_are_named_with_what_was_given(name, value):
     message = str(caught.value)
     assert re.search(rf"\b{name}\b|forecaster 'last-value' does not take", message), message
     assert repr(value) in message or str(value) in message, message
-    if name not in ("signals", "threads", "budget"):
+    if name not in ("signals", "threads", "budget", "peers"):
         with pytest.raises(type(caught.value)) as again:
             Detector(**{**QUICK, name: value})
         assert str(again.value) == message

@@ -167,3 +167,51 @@ def test_signals_with_other_times_are_compared_by_time():
     order = moving_order([slow, first])
     assert order.first == "fast"
     assert order.lead <= 50
+
+
+def moved_at(name, *began):
+    """A signal with too little past to say more about its onset than its incident does."""
+    return EventSignal(name, np.arange(40), np.zeros(40), np.zeros(40), 30, 35, began)
+
+
+def order_by_hand(intervals, depends):
+    """Of those that may have begun before all others surely had, the first on which the earliest one depends."""
+    left = sorted(intervals, key=lambda name: (intervals[name][::-1], name))
+    found = []
+    while left:
+        surely = min(intervals[name][1] for name in left)
+        open_ones = [name for name in left if intervals[name][0] <= surely]
+        chain = [left[0]]
+        while further := [one for one in open_ones if one not in chain and (chain[-1], one) in depends]:
+            chain.append(further[0])
+        found.append(chain[-1])
+        left.remove(chain[-1])
+    return found
+
+
+def test_what_others_depend_on_comes_first_where_onsets_cannot_be_told_apart():
+    pump, power = moved_at("pump", 10, 14), moved_at("power", 12, 16)
+    assert [one.signal for one in moving_order([pump, power]).movers] == ["pump", "power"]
+    order = moving_order([pump, power], [("pump", "power")])
+    assert [(one.signal, one.needed_by) for one in order.movers] == [("power", ("pump",)), ("pump", ())]
+    assert str(order) == "cannot tell which moved first: power or pump; pump depends on power"
+    fan = moved_at("fan", 11, 15)
+    both = [("pump", "power"), ("fan", "power")]
+    assert str(moving_order([pump, power, fan], both)).endswith("power, pump or fan; pump and fan depend on power")
+    # Onsets that can be told apart decide, whatever is known.
+    later = moving_order([pump, moved_at("power", 15, 16)], [("pump", "power")])
+    assert [one.signal for one in later.movers] == ["pump", "power"]
+    assert later.movers[1].needed_by == ("pump",)
+
+
+def test_relations_never_contradict_onsets():
+    rng = np.random.default_rng(0)
+    names = list("abcdef")
+    for _ in range(200):
+        begins = rng.integers(0, 20, 6)
+        intervals = {name: (int(one), int(one + rng.integers(0, 10))) for name, one in zip(names, begins, strict=True)}
+        depends = [(one, other) for one in names for other in names if one != other and rng.random() < 0.3]
+        movers = moving_order([moved_at(name, *intervals[name]) for name in names], depends).movers
+        assert [one.signal for one in movers] == order_by_hand(intervals, depends)
+        for at, one in enumerate(movers):
+            assert not any(other.latest < one.earliest for other in movers[at + 1 :])

@@ -1,12 +1,15 @@
 """Signals that should behave alike: how far each is from the others, and what that shows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom, poisson
 
 from tests.cli.calling import invoke, words
+from tocsin import Detector, Fleet
 from tocsin.data import Signal
-from tocsin.detection import against_peers, detect_signal, peer_levels, with_peers
+from tocsin.detection import Verdicts, against_peers, detect_signal, with_peers
+from tocsin.detection.peers import PeerLevels
 
 LENGTH, AT, LASTS = 2400, 1600, 600
 SETTINGS = {"preset": "light", "views": "level", "alarm_rate": 0.001}
@@ -27,28 +30,58 @@ def pumps(seed, drift):
     return [signal(f"pump-{one}", values[:, [one]]) for one in range(10)]
 
 
-def test_distances_are_those_of_the_oracle():
+def compared(table, learned=200):
+    """The oracle: how far each signal is from the others, one time after another."""
+    times, signals, features = table.shape
+    first = {(one, feature): [] for one in range(signals) for feature in range(features)}
+    apart = np.full(table.shape, np.nan)
+    for time in range(times):
+        for feature in range(features):
+            row = {one: value for one, value in enumerate(table[time, :, feature]) if np.isfinite(value)}
+            known = [value - np.median(far) for one, value in row.items() if len(far := first[one, feature]) == learned]
+            if len(row) >= 3:
+                middle = np.median(known if len(known) >= 3 else list(row.values()))
+                for one, value in row.items():
+                    apart[time, one, feature] = value - middle
+        for (one, feature), far in first.items():
+            if np.isfinite(apart[time, one, feature]) and len(far) < learned:
+                far.append(apart[time, one, feature])
+    return apart
+
+
+def a_group(times=700, features=2):
+    """Five signals, each with its own level, with missing values; the last one is there from time 300."""
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(60, 5, 2)) + np.arange(5)[:, np.newaxis]
+    values = rng.normal(size=(times, 5, features)) + 3.0 * np.arange(5)[:, np.newaxis]
+    values += 10 * rng.normal(size=(times, 1, 1))
     values[rng.random(values.shape) < 0.3] = np.nan
-    levels = peer_levels(values)
-    apart = against_peers(values, levels)
-    for feature in range(2):
-        for one in range(5):
-            far = []
-            for row in values[:, :, feature]:
-                known = [value for value in row if value == value]
-                far += [row[one] - np.median(known)] if len(known) >= 3 and row[one] == row[one] else []
-            assert levels[one, feature] == pytest.approx(np.median(far))
-        for time, row in enumerate(values[:, :, feature]):
-            known = [value - level for value, level in zip(row, levels[:, feature], strict=True) if value == value]
-            for one in range(5):
-                far = row[one] - levels[one, feature] - np.median(known or [np.nan])
-                expected = far if len(known) >= 3 else np.nan
-                np.testing.assert_allclose(apart[time, one, feature], expected, rtol=1e-12, atol=1e-12)
-    # Each time by itself gives the same: what is streamed is what a history has.
-    streamed = [against_peers(values[[time]], levels)[0] for time in range(60)]
-    np.testing.assert_array_equal(streamed, apart)
+    values[5, 1] = np.inf
+    values[:300, 4] = np.nan
+    return values
+
+
+def test_distances_are_those_of_the_oracle():
+    values = a_group()
+    everyone = np.arange(5)
+    apart = PeerLevels(5, 2).compare(values, everyone)
+    assert np.isnan(apart).any()
+    np.testing.assert_array_equal(apart, compared(values))
+    for cuts in ([], [1, 150, 199, 450], range(1, 700)):
+        levels, pieces = PeerLevels(5, 2), []
+        for piece in np.split(values, cuts):
+            state, levels = levels.state(everyone), PeerLevels(5, 2)
+            levels.restore(state)
+            pieces.append(levels.compare(piece, everyone))
+        np.testing.assert_array_equal(np.concatenate(pieces), apart)
+
+
+def test_levels_keep_a_signal_from_moving_the_median():
+    """The third of five signals with levels of their own is always the median: without levels, its drift is lost."""
+    values = np.add.outer(np.sin(np.arange(600.0)), 10 * np.arange(5.0))
+    values[400:, 2] += np.linspace(0, 5, 200)
+    apart = PeerLevels(5, 1).compare(values[..., np.newaxis], np.arange(5))[..., 0]
+    np.testing.assert_allclose(apart[400:, 2], np.linspace(0, 5, 200), atol=1e-9)
+    np.testing.assert_allclose(against_peers(values, np.full(5, np.nan))[400:, 2], 0.0)
 
 
 def test_signals_are_compared_at_the_same_time_and_keep_their_own():
@@ -59,12 +92,86 @@ def test_signals_are_compared_at_the_same_time_and_keep_their_own():
     table = np.full((400, 4, 1), np.nan)
     for one, own in enumerate(there):
         table[own.astype(int), one] = values[own.astype(int), one]
-    apart = against_peers(table, peer_levels(table[:200]))
+    apart = compared(table)
     for one, found in enumerate(with_peers(signals)):
         assert found.features == ("flow [l/s]", "flow against peers [l/s]")
         np.testing.assert_array_equal(found.times, there[one])
         np.testing.assert_array_equal(found.values[:, 0], signals[one].values[:, 0])
         np.testing.assert_array_equal(found.values[:, 1], apart[there[one].astype(int), one, 0])
+
+
+def fleet_of(signals=5, features=1, **settings):
+    return Fleet([f"s{one}" for one in range(signals)], features, peers=True, **SETTINGS, **settings)
+
+
+def test_a_fleet_judges_streams_histories_and_restored_states_alike(tmp_path):
+    values = a_group(features=1)
+    whole = fleet_of()
+    verdicts = whole.run_arrays(values)
+    assert whole.features == ["feature", "feature against peers"]
+    np.testing.assert_array_equal(verdicts.value[..., 1:], compared(values))
+    streamed = fleet_of()
+    parts = [streamed.update(row[:, 0]) for row in values[:190]]
+    streamed.save(tmp_path / "fleet.npz")
+    streamed = Fleet.load(tmp_path / "fleet.npz")
+    parts += [streamed.run_arrays(values[190:600]), *(streamed.update(row) for row in values[600:])]
+    joined = Verdicts.joined(parts)
+    for name in ("value", "p", "severity", "alarm", "feature_p"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(verdicts, name), err_msg=name)
+    again, state = whole.clone(), streamed.state()
+    again.run_arrays(values)
+    assert state.keys() == again.state().keys()
+    for name, array in again.state().items():
+        np.testing.assert_array_equal(state[name], array, err_msg=name)
+
+
+def test_those_of_one_call_are_compared():
+    fleet = fleet_of()
+    row = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    apart = fleet.update(row[:2], rows=[0, 1]).value[0, :, 1]
+    np.testing.assert_array_equal(apart, [np.nan, np.nan])
+    np.testing.assert_array_equal(fleet.update(row[:3], rows=[2, 0, 1]).value[0, :, 1], [-1.0, 0.0, 2.0])
+    np.testing.assert_array_equal(fleet.update(row).value[0, :, 1], row - 4.0)
+
+
+def test_a_signal_takes_its_level_along_to_another_row():
+    values = a_group(features=1)
+    one, other = fleet_of(), fleet_of()
+    one.run_arrays(values[:500])
+    states = one.signal_states(range(5), [None] * 5)
+    other.put_all(range(5), states)
+    np.testing.assert_array_equal(other.run_arrays(values[500:]).p, one.run_arrays(values[500:]).p)
+    other.put(1, one.signal_state(1))
+    other.put(2, None)
+    assert np.isfinite(other.parts.peers.levels).ravel().tolist() == [True, True, False, True, True]
+    with pytest.raises(ValueError, match=r"Fleet\.load"):
+        Detector.from_state(states[0])
+    with pytest.raises(ValueError, match="settings of the fleet"):
+        Fleet(5, ["feature", "feature against peers"], **SETTINGS).put(0, states[0])
+
+
+def test_a_fleet_compares_the_signals_of_a_frame():
+    """Signals that are not all there at the same times are compared with those that are."""
+    values = np.where(np.isinf(a_group(features=1)), np.nan, a_group(features=1))[..., 0]
+    frame = pd.DataFrame(values, columns=[f"s{one}" for one in range(5)])
+    fleet = fleet_of()
+    results = fleet.run(frame[:400])
+    assert results["s1"].features == ("feature", "feature against peers")
+    np.testing.assert_array_equal(
+        results["s1"].columns["value feature against peers"], compared(values[..., None])[:400, 1, 0]
+    )
+    more = fleet.run(frame[400:])
+    np.testing.assert_array_equal(
+        more["s4"].columns["value feature against peers"], compared(values[..., None])[400:, 4, 0]
+    )
+    long = pd.concat(
+        [pd.DataFrame({"id": f"s{one}", "t": np.arange(one % 2, 300.0), "flow [l/s]": 1.0}) for one in range(4)]
+    )
+    of_frame = Fleet(peers=True, **SETTINGS)
+    judged = of_frame.run(long, id="id", time="t")
+    assert of_frame.features == ["flow [l/s]", "flow against peers [l/s]"]
+    assert np.isnan(judged["s0"].columns["value flow against peers [l/s]"]).tolist() == [True] + [False] * 299
+    assert of_frame.run(long.assign(t=long.t + 300), id="id", time="t").keys() == judged.keys()
 
 
 def found_alone_and_among_peers(seed):
@@ -106,6 +213,10 @@ def test_what_cannot_be_compared_is_refused():
         with_peers([*three, other])
     with pytest.raises(ValueError, match=r"\(T, S\) or \(T, S, F\)"):
         against_peers(values[:, 0], 0.0)
+    with pytest.raises(ValueError, match="at least 3 signals, got 2"):
+        fleet_of(2)
+    with pytest.raises(ValueError, match="no references"):
+        fleet_of().learn_reference(np.zeros((2000, 2)))
 
 
 def test_the_command_compares_the_signals_of_a_file(tmp_path):

@@ -113,7 +113,7 @@ def test_detectors_and_fleets_have_the_arguments_of_the_settings():
         *wanted,
         *(one for one in inspect.signature(FleetSettings).parameters.values() if one not in wanted),
     ]
-    assert [one.name for one in rest[len(wanted) :]] == ["budget"]
+    assert [one.name for one in rest[len(wanted) :]] == ["budget", "peers"]
     assert [one.name for one in wanted] == [*(one.name for one in fields(DetectorSettings)), "every", "aggregate"]
     assert [one.name for one in wanted if one.kind is not one.KEYWORD_ONLY] == ["features"]
     assert set(typing.get_type_hints(Fleet.__init__)) >= set(declared(DetectorSettings))

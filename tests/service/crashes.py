@@ -16,10 +16,12 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+from numpy.typing import NDArray
 
 from tests.service.postgres import Postgres, find_programs
 from tests.service.process import MonitorProcess
 from tocsin.detection import Detector
+from tocsin.detection.peers import PeerLevels
 from tocsin_monitor.observations import Status
 from tocsin_monitor.store import Store, StoreReader
 
@@ -34,7 +36,13 @@ burst = 100000
 alarm_rate = 0.02
 preset = "light"
 views = ["error", "movement"]
+[[templates]]
+match = "pump/*"
+peers = true
+detector = {interval = "1s"}
 """
+# Signals that are compared with each other, sent by one sender.
+PUMPS = 4
 SECOND = 1_000_000_000
 # Recent, since what is old is removed from the store.
 START = (time.time_ns() // SECOND - 10 * 86400) * SECOND
@@ -67,9 +75,9 @@ class Findings:
 class Sender(threading.Thread):
     """Sends observations of some signals, each batch again and again until it is acknowledged, by whichever monitor."""
 
-    def __init__(self, addresses: Sequence[str], signals: list[Sent], seed: int) -> None:
+    def __init__(self, addresses: Sequence[str], signals: list[Sent], seed: int, together: bool = False) -> None:
         super().__init__(daemon=True)
-        self._addresses, self._signals = list(addresses), signals
+        self._addresses, self._signals, self._together = list(addresses), signals, together
         self._random = np.random.default_rng(seed)
         self.stopping = threading.Event()
         self.failed: Exception | None = None
@@ -86,8 +94,9 @@ class Sender(threading.Thread):
 
     def _next(self) -> list[dict[str, object]]:
         batch: list[dict[str, object]] = []
-        for signal in self._signals:
-            for _ in range(int(self._random.integers(0, 40))):
+        counts = self._random.integers(0, 40, len(self._signals))
+        for signal, count in zip(self._signals, counts, strict=True):
+            for _ in range(int(counts[0] if self._together else count)):
                 number = len(signal.values)
                 # Now and then something happens.
                 fault = 8.0 * (number % 400 > 390)
@@ -181,6 +190,7 @@ def trial(
     """
     chance = random.Random(seed)
     sent = [Sent(f"machine/{number}") for number in range(signals)]
+    pumps = [Sent(f"pump/{number}") for number in range(PUMPS)]
     findings = Findings(kills=kills)
     with tempfile.TemporaryDirectory(prefix="tocsin-crashes-") as folder, ExitStack() as stack:
         url = database.new_database() if database else f"sqlite:///{folder}/0/data/tocsin.db"
@@ -189,6 +199,8 @@ def trial(
         monitors.start()
         addresses = [one.address for one in monitors.all]
         senders = [Sender(addresses, sent[part::3], seed + part) for part in range(3)]
+        senders.append(Sender(addresses, pumps, seed + 3, together=True))
+        sent += pumps
         for sender in senders:
             sender.start()
         for number in range(kills):
@@ -226,8 +238,11 @@ def trial(
         store = Store.open(url)
         try:
             with store.reading() as reader:
+                values = np.array([one.values for one in pumps]).T[..., np.newaxis]
+                apart = np.full((PUMPS, values.shape[0]), np.nan)
+                apart[:, 1:] = PeerLevels(PUMPS, 1).compare(values, np.arange(PUMPS))[:-1, :, 0].T
                 for one in sent:
-                    compare(reader, one, findings)
+                    compare(reader, one, findings, apart[pumps.index(one)] if one in pumps else None)
                 findings.different += torn_events(reader)
         finally:
             store.close()
@@ -245,8 +260,11 @@ def wait_for_more(sent: list[Sent], monitors: Monitors, seconds: float = 300.0) 
         time.sleep(0.02)
 
 
-def compare(reader: StoreReader, sent: Sent, findings: Findings) -> None:
-    """What is stored of a signal beside what a detector says that was never interrupted."""
+def compare(reader: StoreReader, sent: Sent, findings: Findings, apart: NDArray[np.float64] | None) -> None:
+    """What is stored of a signal beside what a detector says that was never interrupted.
+
+    `apart` are its distances from its peers, if it has any.
+    """
     row = reader.signal(sent.name)
     assert row is not None
     stored = reader.observations(row.id, after=None, until=None, limit=10**9)
@@ -254,8 +272,11 @@ def compare(reader: StoreReader, sent: Sent, findings: Findings) -> None:
     findings.observations += len(stored)
     findings.lost += len(set(sent.acknowledged) - {one.time for one in stored})
     findings.doubled += len(stored) - len({one.time for one in stored})
-    detector = Detector(["value"], **SETTINGS)
-    verdicts = detector.run(np.array(sent.values), np.array(times).view("datetime64[ns]")).verdicts
+    values, detector = np.array(sent.values), Detector(["value"], **SETTINGS)
+    if apart is not None:
+        values = np.stack([values, apart], axis=1)
+        detector = Detector(["value", "value against peers"], interval=1, **SETTINGS)
+    verdicts = detector.run(values, np.array(times).view("datetime64[ns]")).verdicts
     by_time = {one.time: one for one in stored}
     for step, time_of in enumerate(times):
         one = by_time.get(time_of)
@@ -265,7 +286,7 @@ def compare(reader: StoreReader, sent: Sent, findings: Findings) -> None:
         judged = one.judged
         expected = [verdicts.value, verdicts.forecast, verdicts.low, verdicts.high]
         same = one.status is Status.SCORED and all(
-            np.array_equal([got[0]], [array[step, 0, 0]], equal_nan=True)
+            np.array_equal(got, array[step, 0], equal_nan=True)
             for got, array in zip((judged.value, judged.forecast, judged.low, judged.high), expected, strict=True)
         )
         same = same and np.array_equal(

@@ -7,7 +7,7 @@ from tocsin_monitor.config import Settings
 from tocsin_monitor.config.section import Section
 
 #: What is looked up each time it is needed. All else was given to a part of the monitor when it was made.
-LIVE = ("log_level", "detector", "templates")
+LIVE = ("log_level", "detector", "templates", "depends")
 LIVE_IN = {
     "engine": ("auto_create", "future_tolerance", "max_signals"),
     "storage": ("keep_incidents", "keep_observations"),

@@ -19,7 +19,7 @@ from tocsin.detection.incidents.incident import (
 )
 from tocsin.detection.incidents.verdict import Verdict, Verdicts
 from tocsin.detection.order import EventSignal, Mover, MovingOrder, moving_order
-from tocsin.detection.peers import against_peers, peer_levels, with_peers
+from tocsin.detection.peers import PEERS_LEARNED, against_peers, peer_features, with_peers
 from tocsin.detection.results import Result, Results, verdict_columns
 from tocsin.detection.settings.alarm_rate import SECONDS, parse_budget
 from tocsin.detection.settings.declaration import declared
@@ -32,6 +32,7 @@ __all__ = [
     "MUCH_SEVERER",
     "NONCONFORMITIES",
     "OF_STRETCHES",
+    "PEERS_LEARNED",
     "POOL",
     "SECONDS",
     "Audit",
@@ -67,7 +68,7 @@ __all__ = [
     "ordinal",
     "pack_arrays",
     "parse_budget",
-    "peer_levels",
+    "peer_features",
     "rarity",
     "rate_bounds",
     "unpack_arrays",

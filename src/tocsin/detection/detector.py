@@ -359,6 +359,6 @@ class Detector:
         """The detector that `state()` described."""
         fleet = Fleet.from_state(state, forecaster=forecaster, threads=threads)
         extra = read_header(state)["extra"]
-        if len(fleet.names) != 1 or "time" not in extra:
+        if len(fleet.names) != 1 or "time" not in extra or fleet.parts.peers is not None:
             raise ValueError(f"this is the state of a fleet of {len(fleet.names)} signals: load it with Fleet.load")
         return cls._around(fleet, extra["time"])

@@ -18,6 +18,7 @@ from tocsin.detection.incidents.budget import Sharing, make_selection
 from tocsin.detection.incidents.incident import Incident, IncidentLog
 from tocsin.detection.incidents.verdict import Verdicts
 from tocsin.detection.lazy_fleet import Budget, FleetParts, LazyFleet
+from tocsin.detection.peers import PeerLevels
 from tocsin.detection.results import Results
 from tocsin.detection.settings.arguments import Signals, takes_signals_and_settings
 from tocsin.detection.settings.declaration import lists_settings
@@ -64,7 +65,7 @@ class Fleet(LazyFleet):
     def __init__(self, signals: Signals | None, settings: FleetSettings) -> None:
         self._wait(signals, settings, settings.budget)
 
-    def _make(self, signals: Signals, settings: DetectorSettings, budget: Budget) -> FleetParts:
+    def _make(self, signals: Signals, settings: DetectorSettings, budget: Budget, *, peers: bool) -> FleetParts:
         names = checks.names("signals", signals, ALONE)
         sharing, shared_rate = None, None
         if budget is not None:
@@ -80,6 +81,7 @@ class Fleet(LazyFleet):
             trail=_new_trail(len(names), settings, shared_rate),
             sharing=sharing,
             shared_rate=shared_rate,
+            peers=PeerLevels(len(names), len(settings.feature_names) // 2) if peers else None,
         )
 
     @property
@@ -198,7 +200,7 @@ class Fleet(LazyFleet):
         """
         chosen = self.pipeline.everything if rows is None else self._rows(rows)
         table = checks.numbers("values", values)
-        count = len(self.features)
+        count = len(self.given_features)
         if table.ndim == 2 and count == 1:
             table = table[..., np.newaxis]
         if table.ndim != 3 or table.shape[1:] != (chosen.size, count):
@@ -206,8 +208,8 @@ class Fleet(LazyFleet):
                 f"values must have shape (T, {chosen.size}, {count}), times, signals and features, got "
                 f"shape {np.shape(values)}"
             )
-        if kept_forecasts is not None and kept_forecasts.shape != (*table.shape, self.forecast_width):
-            wanted = (*table.shape, self.forecast_width)
+        wanted = (*table.shape[:2], len(self.features), self.forecast_width)
+        if kept_forecasts is not None and kept_forecasts.shape != wanted:
             raise ValueError(f"kept_forecasts must have shape {wanted}, got shape {kept_forecasts.shape}")
         moments = None if times is None else parse_times(times, table.shape[:2], self.zone)
         return self.judge(table, chosen, moments, kept_forecasts, on_forecast)
@@ -217,6 +219,8 @@ class Fleet(LazyFleet):
         kept_forecasts: NDArray[np.float64] | None = None, on_forecast: OnForecast | None = None,
     ) -> Verdicts:  # fmt: skip
         """`run_arrays`, with everything checked: numbers `(T, S, F)` of the rows `chosen`."""
+        if self.parts.peers is not None:
+            table = np.concatenate([table, self.parts.peers.compare(table, chosen)], axis=2)
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
         local = self.settings.local_calendar
         calendar = None if local is None else local.places(times)
@@ -241,6 +245,8 @@ class Fleet(LazyFleet):
             raise ValueError(
                 f"preset={self.settings.preset!r} has no reference, since it always learns: use another preset"
             )
+        if self.parts.peers is not None:
+            raise ValueError("peers=True has no references, since values of one signal cannot be compared with others")
         table = checks.numbers("values", values)
         table = table[:, np.newaxis] if table.ndim == 1 else table
         least = self.least_reference
@@ -340,8 +346,8 @@ class Fleet(LazyFleet):
         """The `signal_state` of each of these rows, much faster."""
         chosen = np.array([self._row(row) for row in rows])
         audit = {name: array[chosen] for name, array in self.trail.state().items()}
-        arrays = pack_state({}, {"audit": audit, "pipeline": self.pipeline.state(chosen)})
-        made, states = settings_header(self.settings), split(arrays, len(chosen))
+        arrays = pack_state({}, {"audit": audit, "pipeline": self.pipeline.state(chosen), "peers": self._peers(chosen)})
+        made, states = self._header(), split(arrays, len(chosen))
         for row, last_time, state in zip(chosen, last_times, states, strict=True):
             log = _new_log([ALONE], self.settings)
             log.copy_from(0, self.log, int(row))
@@ -378,7 +384,10 @@ class Fleet(LazyFleet):
         if name is not None and (not isinstance(name, str) or name in self.names[:row] + self.names[row + 1 :]):
             raise ValueError(f"name must not be that of another signal in the fleet, got {name!r}")
         # Everything that can fail is done before anything is changed.
-        single, last_time = (Fleet.of(1, self.settings), None) if state is None else self._alike(state)
+        if state is None:
+            single, last_time = Fleet.of(1, self.settings, peers=self.parts.peers is not None), None
+        else:
+            single, last_time = self._alike(state)
         self.pipeline.copy_from(np.array([row]), single.pipeline)
         self._take_over(row, single, 0, last_time, name)
         return last_time
@@ -387,6 +396,8 @@ class Fleet(LazyFleet):
         """Continue the audit, incidents and times of a signal of another fleet in this row."""
         self.trail.copy_from(row, other.trail, theirs)
         self.log.copy_from(row, other.log, theirs, name)
+        if self.parts.peers is not None and other.parts.peers is not None:
+            self.parts.peers.copy_from(row, other.parts.peers, theirs)
         if self.parts.sharing is not None:
             self.parts.sharing.forget(row)
         self.names[row] = self.log.names[row]
@@ -412,9 +423,10 @@ class Fleet(LazyFleet):
         with reports_damage():
             if len(header["signals"]) != 1:
                 raise ValueError(f"expected the state of one signal, got {len(header['signals'])}")
-            theirs = {"features": header["features"], "forecasters": header["forecasters"], **header["settings"]}
-        made = settings_header(self.settings)
-        own = {"features": made["features"], "forecasters": made["forecasters"], **made["settings"]}
+            theirs, own = (
+                {name: made.get(name, False) for name in ("features", "forecasters", "peers")} | made["settings"]
+                for made in (header, self._header())
+            )
         if theirs != own:
             raise ValueError(
                 f"state must come from a signal with the settings of the fleet, got {differences(theirs, own)}"
@@ -436,12 +448,19 @@ class Fleet(LazyFleet):
         self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any], sharing: Sharing | None = None
     ) -> dict[str, NDArray[Any]]:
         """The state of a fleet with only these rows; `log` has their incidents and names."""
-        header = {"signals": log.names, **settings_header(self.settings), "incidents": log.state(), "extra": extra}
+        header = {"signals": log.names, **self._header(), "incidents": log.state(), "extra": extra}
         audit = {name: array[rows] for name, array in self.trail.state().items()}
-        trees = {"audit": audit, "pipeline": self.pipeline.state(rows)}
+        trees = {"audit": audit, "pipeline": self.pipeline.state(rows), "peers": self._peers(rows)}
         if sharing is not None:
             header["budget"], trees["sharing"] = self.budget, sharing.state()
         return pack_state(header, trees)
+
+    def _header(self) -> dict[str, Any]:
+        """The settings in a state."""
+        return settings_header(self.settings) | ({} if self.parts.peers is None else {"peers": True})
+
+    def _peers(self, rows: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+        return {} if self.parts.peers is None else self.parts.peers.state(rows)
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]], *, forecaster: Given = None, threads: int = 1) -> Self:
@@ -450,7 +469,7 @@ class Fleet(LazyFleet):
         header = read_header(state)
         settings = settings_of(header, forecaster=forecaster, threads=threads)
         with reports_damage():
-            fleet = cls.of(header["signals"], settings, header.get("budget"))
+            fleet = cls.of(header["signals"], settings, header.get("budget"), peers=header.get("peers", False))
             fleet._restore(state, header["incidents"])
             frames = header["extra"]
             fleet.every, fleet.aggregate = frames.get("every"), frames.get("aggregate", "mean")
@@ -462,6 +481,8 @@ class Fleet(LazyFleet):
         self.pipeline.restore(subtree("pipeline", state))
         if self.parts.sharing is not None:
             self.parts.sharing.restore(subtree("sharing", state))
+        if self.parts.peers is not None:
+            self.parts.peers.restore(subtree("peers", state))
         self.trail.restore(subtree("audit", state))
         self.log.restore(incidents)
 

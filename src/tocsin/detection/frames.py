@@ -60,7 +60,7 @@ def run_frame(
     id: str | None,  # noqa: A002
 ) -> Results:
     """A fleet's results for the signals in a frame."""
-    features = fleet.expected.feature_names
+    features = fleet.given_features
     if id is None and len(features) > 1:
         raise ValueError(
             f"id must be the column with the signal's name, because each signal has {len(features)} features"
@@ -72,7 +72,7 @@ def run_frame(
         signals=[signal.name for signal in signals],
     )
     if id is not None:
-        signals = [check_features(signal, fleet.features, chosen=values is not None) for signal in signals]
+        signals = [check_features(signal, fleet.given_features, chosen=values is not None) for signal in signals]
     rows = [_row_of(fleet, signal.name, number, len(signals)) for number, signal in enumerate(signals)]
     # Everything that can fail is done before anything is changed.
     gaps = [gap_before(fleet, fleet.last_times.get(row), signal) for row, signal in zip(rows, signals, strict=True)]
@@ -83,6 +83,11 @@ def run_frame(
     for row, signal in zip(rows, signals, strict=True):
         if signal.times is not None and len(signal):
             fleet.last_times[row] = signal.times[-1]
+    if fleet.parts.peers is not None:
+        signals = [
+            replace(one, features=tuple(fleet.features), values=judged.value[:, 0])
+            for one, judged in zip(signals, verdicts, strict=True)
+        ]
     results = {
         signal.name: result_of(fleet, row, signal, judged, first, origin)
         for row, signal, judged, first in zip(rows, signals, verdicts, before, strict=True)
@@ -121,7 +126,7 @@ def gap_before(fleet: "Fleet", last_time: Any, signal: Signal) -> NDArray[Any]:
 def pass_gap(fleet: "Fleet", row: int, times: NDArray[Any]) -> None:
     """Insert missing observations for a signal."""
     if times.size:
-        nothing = np.full((times.size, 1, len(fleet.features)), np.nan)
+        nothing = np.full((times.size, 1, len(fleet.given_features)), np.nan)
         fleet.run_arrays(nothing, rows=[row], times=times[:, np.newaxis])
 
 
@@ -139,7 +144,7 @@ def read_frame(
 
     If a frame has all features that the fleet knows by name, these are read unless `values` are given.
     """
-    features = fleet.expected.feature_names
+    features = fleet.given_features
     if values is None and not separate and are_named(features, "feature"):
         values = features if set(features) <= set(map(str, eager_frame(data).columns)) else None
     with signals_from_frame(
@@ -179,11 +184,11 @@ def check_features(signal: Signal, features: Sequence[str], *, chosen: bool) -> 
 
 
 def run_signals(fleet: "Fleet", rows: Sequence[int], signals: Sequence[Signal]) -> list[Verdicts]:
-    """Verdicts on histories of several signals of a fleet, in time order if they share a budget."""
+    """Verdicts on histories of several signals of a fleet, in time order if they share a budget or are compared."""
     times = [np.arange(len(signal)) if signal.times is None else signal.times for signal in signals]
     parts: list[list[Verdicts]] = [[] for _ in signals]
     stretches = _together(times)
-    if fleet.budget is None and len(stretches) > len(signals):
+    if fleet.budget is None and fleet.parts.peers is None and len(stretches) > len(signals):
         # One by one: the numbers are the same, and long stretches are faster than wide ones.
         stretches = [([number], [slice(len(signal))]) for number, signal in enumerate(signals)]
     for there, slices in stretches:

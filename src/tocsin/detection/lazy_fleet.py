@@ -12,6 +12,7 @@ from tocsin.detection.evidence.pipeline import Pipeline
 from tocsin.detection.incidents.audit import AuditTrail
 from tocsin.detection.incidents.budget import Sharing
 from tocsin.detection.incidents.incident import IncidentLog
+from tocsin.detection.peers import FEWEST, PeerLevels
 from tocsin.detection.settings.arguments import Signals
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.settings.history_settings import ALONE, HistorySettings, resolve_names
@@ -32,6 +33,8 @@ class FleetParts:
     sharing: Sharing | None
     #: Each signal's share of a budget of incidents.
     shared_rate: float | None
+    #: How the signals are compared with each other, if they are.
+    peers: PeerLevels | None
     #: The time of each signal's last observation from a frame.
     last_times: dict[int, Any] = field(default_factory=dict)
 
@@ -39,6 +42,11 @@ class FleetParts:
     def features(self) -> list[str]:
         """The names of the features of each signal."""
         return self.settings.feature_names
+
+    @cached_property
+    def given_features(self) -> list[str]:
+        """The names of those that callers give; the others are their distances from the peers."""
+        return self.features if self.peers is None else self.features[: len(self.features) // 2]
 
     @cached_property
     def interval(self) -> float | None:
@@ -58,11 +66,11 @@ class LazyFleet(ABC):
     _parts: FleetParts | None
 
     @classmethod
-    def of(cls, signals: Signals, settings: DetectorSettings, budget: Budget = None) -> Self:
-        """A fleet with complete settings."""
+    def of(cls, signals: Signals, settings: DetectorSettings, budget: Budget = None, *, peers: bool = False) -> Self:
+        """A fleet with complete settings, which with `peers` have the features of distances from them."""
         fleet = cls.__new__(cls)
         fleet.every, fleet.aggregate, fleet.given, fleet._pending = None, "mean", None, None
-        fleet._parts = fleet._make(signals, settings, budget)
+        fleet._parts = fleet._make(signals, settings, budget, peers=peers)
         return fleet
 
     @classmethod
@@ -75,18 +83,28 @@ class LazyFleet(ABC):
     def _wait(self, signals: Signals | None, settings: HistorySettings, budget: Budget) -> None:
         self.every, self.aggregate, self._parts = settings.every_seconds, settings.aggregate, None
         if signals is not None and not settings.waits_for_interval:
-            self._parts = self._make(signals, settings.of_a_signal(), budget)
+            self._parts = self._make_given(signals, settings, settings.of_a_signal(), budget)
         elif signals is not None:
             checks.names("signals", signals, ALONE)
         self.given = self._pending = (signals, settings, budget)
 
     @abstractmethod
-    def _make(self, signals: Signals, settings: DetectorSettings, budget: Budget) -> FleetParts:
+    def _make(self, signals: Signals, settings: DetectorSettings, budget: Budget, *, peers: bool) -> FleetParts:
         """Create all parts."""
+
+    def _make_given(
+        self, signals: Signals, given: HistorySettings, complete: DetectorSettings, budget: Budget
+    ) -> FleetParts:
+        count = len(checks.names("signals", signals, ALONE))
+        if given.has_peers and count < FEWEST:
+            raise ValueError(f"peers must be used with at least {FEWEST} signals, got {count}")
+        return self._make(signals, complete, budget, peers=given.has_peers)
 
     def clone(self) -> Self:
         """A new fleet with the same settings."""
-        return self.of(self.names, self.settings, self.budget) if self.given is None else self.pending(*self.given)
+        if self.given is not None:
+            return self.pending(*self.given)
+        return self.of(self.names, self.settings, self.budget, peers=self.parts.peers is not None)
 
     @property
     def is_complete(self) -> bool:
@@ -112,7 +130,7 @@ class LazyFleet(ABC):
         names = list(signals or [ALONE]) if own is None else resolve_names(own, signals, ALONE)
         complete = settings.of_a_signal(features, interval)
         if self._parts is None or complete != self.settings or names != self.names:
-            self._parts = self._make(names, complete, budget)
+            self._parts = self._make_given(names, settings, complete, budget)
         self._pending = None
 
     @property
@@ -122,7 +140,7 @@ class LazyFleet(ABC):
             signals, settings, budget = self._pending or (None, None, None)
             if signals is None or settings is None:
                 raise ValueError("signals must be given, as a number or as names, or come with a frame; got neither")
-            self._parts = self._make(signals, settings.of_a_signal(), budget)
+            self._parts = self._make_given(signals, settings, settings.of_a_signal(), budget)
         return self._parts
 
     @property
@@ -139,6 +157,11 @@ class LazyFleet(ABC):
     def features(self) -> list[str]:
         """The names of the features of each signal."""
         return self.parts.features
+
+    @property
+    def given_features(self) -> list[str]:
+        """The names of the features that callers give: all, or without the distances from peers."""
+        return self.expected.feature_names if self._parts is None else self._parts.given_features
 
     @property
     def interval(self) -> float | None:

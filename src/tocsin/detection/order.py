@@ -5,7 +5,7 @@ tested, because signals are sometimes unusual by chance: the signal's largest se
 begun is ranked among the largest of all these signals in as long stretches of the time before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tocsin.detection.incidents.incident import Incident, length_text
 from tocsin.detection.results import Result
-from tocsin.detection.views.onset import BLOCK, NATS
+from tocsin.detection.views.onset import BLOCK, block_means, likely_onsets, spread_of
 
 # The observations that count as the time before an event, of the signal that may have been first, and the largest
 # number of stretches that it is cut into: shorter ones would depend too much on each other.
@@ -75,11 +75,15 @@ class Mover:
     earliest: Any
     latest: Any
     score: float
+    #: The signals of the event that are known to depend on it.
+    needed_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class MovingOrder:
     """The signals of an event in the order in which they began to move, and whether the first one really was.
+
+    Where that cannot be told, what others depend on comes before them.
 
     `p` is the p-value of the signal at the top, for the hypothesis that it was as usual until the others could have
     begun. It is one if the stretch that is tested is exchangeable with those before (stationary, and independent from
@@ -111,7 +115,9 @@ class MovingOrder:
         if np.isnan(self.lead):
             several = self.candidates
             *most, last = several if len(several) < 5 else (*several[:3], f"{len(several) - 3} others")
-            return f"cannot tell which moved first: {', '.join(most)} or {last}"
+            needed = [one for one in self.movers[0].needed_by if one in several]
+            known = f"; {' and '.join(needed)} {'depend' if needed[1:] else 'depends'} on {top}" if needed else ""
+            return f"cannot tell which moved first: {', '.join(most)} or {last}{known}"
         if np.isnan(self.p):
             return f"cannot tell: {top} seems to have moved first, but there is too little before to compare with"
         if self.first is None:
@@ -120,12 +126,22 @@ class MovingOrder:
         return f"first: {top}, at least {ahead} before the rest (p = {self.p:.2f})"
 
 
-def moving_order(signals: Sequence[EventSignal]) -> MovingOrder:
-    """In which order the signals of an event began to move, and whether the first one really was the first."""
+def moving_order(signals: Sequence[EventSignal], depends: Collection[tuple[str, str]] = ()) -> MovingOrder:
+    """In which order the signals of an event began to move, and whether the first one really was the first.
+
+    `depends` are known relations: pairs of names, of which the first signal depends on the second.
+    """
     onsets = {id(one): _onset(one) for one in signals}
     ordered = sorted(signals, key=lambda one: (onsets[id(one)][::-1], one.name))
     before = min(earliest for earliest, _ in onsets.values())
-    order = MovingOrder(tuple(Mover(one.name, *onsets[id(one)], _score(one, before)) for one in ordered))
+    movers = [
+        Mover(
+            one.name, *onsets[id(one)], _score(one, before),
+            tuple(other.name for other in ordered if (other.name, one.name) in depends),
+        )
+        for one in ordered
+    ]  # fmt: skip
+    order = MovingOrder(tuple(_with_relations(movers)))
     if len(ordered) < 2:
         return order
     earliest, latest = onsets[id(ordered[0])]
@@ -135,10 +151,25 @@ def moving_order(signals: Sequence[EventSignal]) -> MovingOrder:
     return replace(order, p=_p_value(ordered, earliest, others), lead=_seconds(others, latest))
 
 
+def _with_relations(movers: list[Mover]) -> Iterator[Mover]:
+    """The movers in the order of their onsets but, of those that may have begun next, what others depend on first."""
+    left = list(movers)
+    while left:
+        top, passed = left[0], [left[0]]
+        surely = top.latest
+        while further := [
+            one for one in left if one not in passed and top.signal in one.needed_by and one.earliest <= surely
+        ]:
+            top = further[0]
+            passed.append(top)
+        yield top
+        left.remove(top)
+
+
 def _onset(signal: EventSignal) -> tuple[Any, Any]:
     """Between which times a signal began to move: more exactly than its incident says, which was not over when it did.
 
-    As `estimate_onset` has it: noise before, and another level, or one that moves away steadily, after.
+    What is usual is known from the time before, and every observation counts.
     """
     start, stop = (int(np.searchsorted(signal.times, one, side="right")) for one in (signal.start, signal.end))
     begin = int(np.searchsorted(signal.times, signal.began[0])) - AFTER if signal.began else start - BEFORE // 4
@@ -149,15 +180,9 @@ def _onset(signal: EventSignal) -> tuple[Any, Any]:
     if past.size < 4 * BLOCK:
         return min(told[0], signal.start), min(told[1], signal.start)
     away = np.nan_to_num(signal.values[begin : min(stop, start + AFTER)] - np.median(past))[::-1]
-    means = past[: past.size // BLOCK * BLOCK].reshape(-1, BLOCK).mean(axis=1)
-    noise = BLOCK * (1.4826 * np.median(np.abs(means - np.median(means)))) ** 2
-    count = np.arange(1, away.size + 1)
-    level = np.cumsum(away) ** 2 / count
-    trend = np.cumsum(np.cumsum(away)) ** 2 / (count * (count + 1) * (2 * count + 1) / 6.0)
-    fits = [fit[away.size - (start - begin) :] for fit in (level, trend)]  # it had begun when it was noticed
-    fit = max(fits, key=np.max)
-    likely = np.flatnonzero(fit >= fit.max() - 2.0 * NATS * noise)
-    if likely.size == fit.size:  # such as of a season: what the incident says is more exact
+    # It had begun when it was noticed.
+    likely = likely_onsets(away, BLOCK * spread_of(block_means(past)) ** 2, since=away.size - (start - begin))
+    if likely.size == start - begin:  # such as of a season: what the incident says is more exact
         return min(told[0], signal.start), min(told[1], signal.start)
     return signal.times[start - 1 - likely[-1]], signal.times[start - 1 - likely[0]]
 

@@ -5,9 +5,9 @@ is slow in time, and small beside what moves all, shows in it. The distances are
 ranks them in the signal's own past.
 """
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,58 +19,106 @@ from tocsin.detection.incidents.verdict import name_and_unit
 
 # Of two signals that part, nobody can tell which one moved.
 FEWEST = 3
-# The number of times from which the usual differences between signals are learned.
-LEARNED = 200
+# The number of a signal's first distances from which its usual one is learned.
+PEERS_LEARNED = 200
+
+Floats = NDArray[np.float64]
 
 
-def peer_levels(values: ArrayLike) -> NDArray[np.float64]:
-    """How far each of several signals usually is from the median of all, `(S,)` or `(S, F)`.
+def against_peers(values: ArrayLike, levels: ArrayLike) -> Floats:
+    """How far each of several signals is from the median of all at the same time.
 
-    `values` are `(T, S)` or `(T, S, F)`; NaN if missing. Zero for a signal that cannot be compared.
-    """
-    table = _table(values)
-    apart = against_peers(table, np.zeros(table.shape[1:]))
-    return np.asarray(np.nan_to_num(_median(apart, axis=0)[0]))
-
-
-def against_peers(values: ArrayLike, levels: ArrayLike) -> NDArray[np.float64]:
-    """How far each of several signals is from the median of all at the same time, apart from their usual `levels`.
-
-    `values` are `(T, S)` or `(T, S, F)`; NaN if missing. The result has the same shape, with NaN where fewer than three
-    signals have a value. Without the levels, a signal that moves past others would move the median.
+    `values` are `(T, S)` or `(T, S, F)`; NaN if missing. `levels`, `(S,)` or `(S, F)`, are the usual distances of the
+    signals, NaN if unknown. They are subtracted before the median is taken, because a signal that moves past others
+    would move it. While fewer than three known levels have a value, the median is that of the values as they are. The
+    result has the shape of the values, with NaN where fewer than three signals have one.
 
     Examples
     --------
-    >>> past = [[20.0, 21.0, 26.0], [30.0, 31.0, 36.0], [20.0, 21.0, 26.0]]
-    >>> levels = peer_levels(past)
-    >>> levels.tolist()
-    [-1.0, 0.0, 5.0]
-    >>> against_peers([[10.0, 11.0, 19.0]], levels).tolist()
-    [[0.0, 0.0, 3.0]]
+    >>> against_peers([[20.0, 21.0, 26.0]], [np.nan, np.nan, np.nan]).tolist()
+    [[-1.0, 0.0, 5.0]]
+    >>> against_peers([[10.0, 11.0, 19.0]], [-1.0, 0.0, 5.0]).tolist()
+    [[-1.0, 0.0, 8.0]]
     """
-    table = _table(values) - checks.numbers("levels", levels)
-    enough = np.isfinite(table).sum(axis=1, keepdims=True) >= FEWEST
-    return np.where(enough, table - _median(table, axis=1), np.nan)
-
-
-def _table(values: ArrayLike) -> NDArray[np.float64]:
     table = checks.numbers("values", values)
     if table.ndim not in (2, 3):
         raise ArgumentError("values", f"must have the shape (T, S) or (T, S, F), got {table.shape}")
-    return table
+    table[np.isinf(table)] = np.nan  # a detector takes it as missing, too
+    level = table - checks.numbers("levels", levels)
+    known = np.isfinite(level).sum(axis=1, keepdims=True) >= FEWEST
+    middle = _median(np.where(known, level, table), axis=1)
+    return np.where(np.isfinite(table).sum(axis=1, keepdims=True) >= FEWEST, table - middle, np.nan)
 
 
-def _median(table: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # where all are missing, so is their median
-        return np.asarray(np.nanmedian(table, axis=axis, keepdims=True))
+def _median(table: Floats, axis: int) -> Floats:
+    """The median of what is not NaN, NaN if nothing is; several times as fast as `np.nanmedian`."""
+    ordered = np.sort(table, axis=axis)  # NaN comes last
+    count = np.count_nonzero(~np.isnan(table), axis=axis, keepdims=True)
+    low, high = (np.take_along_axis(ordered, np.maximum(at, 0), axis) for at in ((count - 1) // 2, count // 2))
+    return np.where(count > 0, 0.5 * (low + high), np.nan)
+
+
+class PeerLevels:
+    """How far signals usually are from the median of all, learned from the first distances of each."""
+
+    def __init__(self, signals: int, features: int) -> None:
+        self._first = np.full((signals, features, PEERS_LEARNED), np.nan)
+        self._learn()
+
+    def compare(self, values: Floats, rows: NDArray[np.intp]) -> Floats:
+        """How far each signal is from the others, `(T, S, F)`, for those of `rows`; see `against_peers`.
+
+        A level that becomes known counts from the next time on. So any pieces give the same numbers as the whole.
+        """
+        pieces = []
+        while len(values):
+            learning = np.isnan(self._first[rows, :, -1]).any()
+            apart = against_peers(values[:PEERS_LEARNED] if learning else values, self.levels[rows])
+            if learning:
+                apart = apart[: self.note(apart, rows)]
+            pieces.append(apart)
+            values = values[len(apart) :]
+        return np.concatenate(pieces) if pieces else values
+
+    def note(self, apart: Floats, rows: NDArray[np.intp]) -> int:
+        """Keep the first distances of signals, up to the time at which a level is known; returns how many times."""
+        known = np.isfinite(apart)
+        missing = np.isnan(self._first[rows]).sum(axis=2)
+        whole = ((np.cumsum(known, axis=0) == missing) & (missing > 0)).any(axis=(1, 2))
+        taken = int(whole.argmax()) + 1 if whole.any() else len(apart)
+        for signal, feature in np.argwhere(missing):
+            more = apart[:taken, signal, feature][known[:taken, signal, feature]]
+            begin = PEERS_LEARNED - missing[signal, feature]
+            self._first[rows[signal], feature, begin : begin + len(more)] = more
+        if whole.any():
+            self._learn()
+        return taken
+
+    def _learn(self) -> None:
+        whole = np.isfinite(self._first[..., -1])
+        #: The usual distance of each signal and feature; NaN if unknown.
+        self.levels = np.where(whole, _median(self._first, axis=2)[..., 0], np.nan)
+
+    def state(self, rows: NDArray[np.intp]) -> dict[str, Floats]:
+        """Everything needed to resume later, of these signals."""
+        return {"first": self._first[rows]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        first = checks.numbers("first", state["first"])
+        if first.shape != self._first.shape:
+            raise ValueError(f"first must have shape {self._first.shape}, got {first.shape}")
+        self._first = first.copy()
+        self._learn()
+
+    def copy_from(self, row: int, other: "PeerLevels", theirs: int) -> None:
+        """Continue in a row with a signal of another group."""
+        self._first[row] = other._first[theirs]
+        self._learn()
 
 
 def with_peers(signals: Sequence[Signal]) -> list[Signal]:
-    """The signals with as many features more: how far each is from the median of all signals at the same time.
-
-    Their usual differences are those of the first 200 times.
-    """
+    """The signals with as many features more: how far each is from the median of all signals at the same time."""
     if len(signals) < FEWEST:
         raise ArgumentError("peers", f"must be used with at least {FEWEST} signals, got {len(signals)}")
     if len({len(one.features) for one in signals}) > 1:
@@ -81,18 +129,23 @@ def with_peers(signals: Sequence[Signal]) -> list[Signal]:
     table = np.full((len(moments), len(signals), len(signals[0].features)), np.nan)
     for number, (place, one) in enumerate(zip(places, signals, strict=True)):
         table[place, number] = one.values
-    apart = against_peers(table, peer_levels(table[:LEARNED]))
+    apart = PeerLevels(*table.shape[1:]).compare(table, np.arange(len(signals)))
     if 2 * np.count_nonzero(np.isfinite(apart)) < np.count_nonzero(np.isfinite(table)):
         reason = "must be used with signals that mostly have the same times: aggregate them with `every`"
         raise ArgumentError("peers", reason)
     return [
-        replace(
-            one,
-            features=(*one.features, *map(_called, one.features)),
-            values=np.hstack([one.values, apart[place, number]]),
-        )
+        replace(one, features=peer_features(one.features), values=np.hstack([one.values, apart[place, number]]))
         for number, (place, one) in enumerate(zip(places, signals, strict=True))
     ]
+
+
+def peer_features(features: Sequence[str]) -> tuple[str, ...]:
+    """The names of features, with those of their distances from the peers.
+
+    >>> peer_features(["flow [l/s]"])
+    ('flow [l/s]', 'flow against peers [l/s]')
+    """
+    return (*features, *map(_called, features))
 
 
 def _called(feature: str) -> str:

@@ -13,6 +13,7 @@ from tests.service.engine.helpers import SECOND, Rig, settings_of, until
 from tests.service.http.conftest import Client, Make, error_of
 from tests.service.sinks.office import facts
 from tocsin.detection import EventSignal, moving_order
+from tocsin_monitor.config import DependsSettings
 from tocsin_monitor.http.monitor_access import Figures, ReadQueue
 from tocsin_monitor.observations import Batch, Observation, Status, StoredVerdict
 from tocsin_monitor.store import ObservationRow
@@ -162,8 +163,26 @@ def test_which_signal_moved_first_is_what_the_library_says_of_what_is_stored(mak
     assert [one["signal"] for one in told["signals"]] == ["hall/a", "hall/b", "hall/c"]
     assert [one["score"] for one in told["signals"]] == [*(one.score for one in order.movers), None]
     assert told["signals"][0]["latest"] == "1970-01-01T15:00:00.000Z"
+    assert [one["needed_by"] for one in told["signals"]] == [[], [], []]
     assert client.get(f"{URL}/{silent}/causes").json()["text"] == "cannot tell: only alarms have values to compare"
     assert client.get(f"{URL}/99/causes").status_code == 404
+
+
+def test_what_others_depend_on_comes_first_if_the_onsets_cannot_be_told_apart(make: Make) -> None:
+    monitor = make()
+    depends = DependsSettings(signal="other/*", on="*"), DependsSettings(signal="hall/*", on="hall/power")
+    monitor.settings = monitor.settings.model_copy(update={"depends": depends})
+    with monitor.store.transaction() as writer:
+        number = writer.add_event("alarm", 9000 * SECOND, ["place:hall"], 1)
+        for name in ("hall/fan", "hall/power"):
+            signal = writer.add_signal(name, ["value"], {}, created=1)
+            writer.change_incident(writer.put_incident(facts(signal.id, start=9000 * SECOND)), event=number)
+    told = Client(monitor).get(f"{URL}/{number}/causes").json()
+    assert told["text"] == "cannot tell which moved first: hall/power or hall/fan; hall/fan depends on hall/power"
+    assert [(one["signal"], one["needed_by"]) for one in told["signals"]] == [
+        ("hall/power", ["hall/fan"]),
+        ("hall/fan", []),
+    ]
 
 
 def verdict(value: float, severity: float) -> StoredVerdict:

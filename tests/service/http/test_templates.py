@@ -63,7 +63,7 @@ def finished(client: Client, begun: dict[str, Any]) -> dict[str, Any]:
 def test_a_template_is_stored_listed_applied_and_removed(made: Rig, clients: dict[str, Client]) -> None:
     ada = clients["ada"]
     of_file = {"match": "pump/*", "features": None, "silent_after": None, "unit": "bar", "every": None}
-    of_file |= {"aggregate": "mean", "detector": {"gap": 4}, **dict.fromkeys(RULES)}
+    of_file |= {"aggregate": "mean", "peers": False, "detector": {"gap": 4}, **dict.fromkeys(RULES)}
     more = {"stored": False, "file": None, "changed": None, "changed_by": None, "problem": None}
     assert ada.get(f"{URL}/templates").json() == {"templates": [{**of_file, **more}]}
     new = {"match": "pump/*", "silent_after": "10min", "detector": {"gap": 5}}

@@ -162,13 +162,13 @@ def of_signal(name: str) -> str:
     return f"#/signals/{quote(name, safe='')}"
 
 
-TEMPLATE = ("match", "features", "silent_after", "unit", *RULES, "every", "aggregate", "detector")
+TEMPLATE = ("match", "features", "silent_after", "unit", *RULES, "every", "aggregate", "peers", "detector")
 
 
 def template(match: str, **given: Any) -> dict[str, Any]:
     """A template as it is listed, from the file unless something else is given."""
     settings = {"match": match, "features": None, "silent_after": None, "unit": None, "every": None, **RULES}
-    settings |= {"aggregate": "mean", "detector": {}}
+    settings |= {"aggregate": "mean", "peers": False, "detector": {}}
     origin = {"stored": False, "file": None, "changed": None, "changed_by": None, "problem": None}
     return {**settings, **origin, **given}
 

@@ -80,13 +80,39 @@ def test_an_event_of_alarms_says_which_signal_moved_first(opened, monitor):
     for number, suspect in enumerate(told["suspects"]):
         suspect["signal"] = f"line {number}"
     monitor.events[7] = told
-    began = {"signal": "line 1", "earliest": told["start"], "latest": told["start"], "score": 4.25}
+    began = {"signal": "line 1", "earliest": told["start"], "latest": told["start"], "score": 4.25, "needed_by": []}
     monitor.causes = {"text": "first: line 1, at least 4 min before the rest (p = 0.01)", "signals": [began]}
     page = opened("#/events/7")
     expect(page.locator(".suspects p").first).to_have_text(monitor.causes["text"])
     first, second = page.locator(".suspects li").all()
-    expect(first).to_have_text("line 0 first")
-    expect(second).to_contain_text("went 4.3 times its usual spread")
+    expect(first).to_contain_text("went 4.3 times its usual spread; noticed 1 s later")
+    expect(second).to_have_text("line 0 first")
+
+
+def test_what_others_depend_on_says_so(opened, monitor):
+    told = stopped(monitor, 3) | {"kind": "alarm", "signals": 3}
+    monitor.events[7] = told
+    names = [one["signal"] for one in told["suspects"]]
+    began = {"earliest": told["start"], "latest": told["start"], "score": None}
+    movers = [began | {"signal": names[1], "needed_by": names[:1]}, began | {"signal": names[0], "needed_by": []}]
+    monitor.causes = {"text": "cannot tell", "signals": movers}
+    page = opened("#/events/7", width=390)
+    expect(page.locator(".suspects li").first).to_contain_text(f"; {names[0]} depends on it; noticed 1 s later")
+    expect(page.locator(".suspects li").nth(1)).to_contain_text("; noticed first")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    movers[0]["needed_by"] = ["a", "b"]
+    page.reload()
+    expect(page.locator(".suspects li").first).to_contain_text("; 2 others depend on it")
+
+
+def test_an_event_is_shown_when_its_signals_cannot_be_compared(opened, monitor, complaints):
+    monitor.events[7] = stopped(monitor, 3) | {"kind": "alarm", "signals": 3}
+    monitor.causes = None
+    page = opened("#/events/7")
+    while not complaints:  # the browser reports the failed request
+        page.wait_for_timeout(20)
+    complaints.clear()
+    expect(page.locator(".suspects li")).to_have_count(2)
 
 
 def test_who_may_only_read_cannot_acknowledge(opened, monitor):

@@ -21,7 +21,9 @@ def dialog_of(page, button):
 def test_templates_say_where_they_are_from(opened, monitor):
     of_file = {"match": "pump/*", "detector": {"gap": 4}}
     monitor.templates += [
-        template("pump/*", detector={"gap": 5}, unit="bar", every=60, stored=True, file=of_file, changed_by="ana"),
+        template(
+            "pump/*", detector={"gap": 5}, unit="bar", every=60, peers=True, stored=True, file=of_file, changed_by="ana"
+        ),
         template("door", stored=True, problem="colour: Extra inputs are not permitted"),
     ]
     page = opened("#/status")
@@ -29,7 +31,7 @@ def test_templates_say_where_they_are_from(opened, monitor):
     expect(cards).to_have_count(3)
     expect(cards.nth(0)).to_contain_text("From the file")
     expect(cards.nth(1)).to_contain_text("by ana, in place of the file's")
-    expect(cards.nth(1)).to_contain_text('{"gap":5} · bar · mean over 1 min')
+    expect(cards.nth(1)).to_contain_text('{"gap":5} · bar · mean over 1 min · compared with each other')
     expect(cards.nth(2)).to_contain_text("Not in force: colour")
     monitor.role = "write"
     page.reload()
@@ -97,6 +99,7 @@ def test_a_new_template_has_every_field_and_refusals_are_said_in_the_dialog(open
     dialog.get_by_label("Features").fill("x\ny, z\n")
     dialog.get_by_label("Aggregate over").fill("1min")
     dialog.get_by_label("Aggregate by").select_option("max")
+    dialog.get_by_label("The signals should behave alike").check()
     dialog.get_by_label("Unit").fill("bar")
     monitor.refusal = "detector: alarm_rate must be a number above 0 and below 0.5, got 7"
     dialog.get_by_label("Alarm rate").fill("7")
@@ -107,7 +110,7 @@ def test_a_new_template_has_every_field_and_refusals_are_said_in_the_dialog(open
     dialog.get_by_role("button", name="Save").click()
     expect(page.locator(".notice")).to_have_text("Template saved")
     wanted = {"match": "plant/*", "detector": {"alarm_rate": 0.01}, "unit": "bar", "features": ["x", "y, z"]}
-    monitor.wait_for_call("POST", "/templates", {**wanted, "every": "1min", "aggregate": "max"})
+    monitor.wait_for_call("POST", "/templates", {**wanted, "every": "1min", "aggregate": "max", "peers": True})
     assert len(complaints) == 1
     complaints.clear()  # the browser tells of the refusal, too
     page.get_by_role("button", name="Remove plant/*", exact=True).click()

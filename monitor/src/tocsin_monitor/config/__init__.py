@@ -8,6 +8,7 @@ from tocsin_monitor.config.settings import PushSettings, Settings
 from tocsin_monitor.config.signals import (
     DETECTOR_SETTINGS,
     BudgetSettings,
+    DependsSettings,
     EventSettings,
     SignalTemplate,
     check_detector,
@@ -27,6 +28,7 @@ __all__ = [
     "AlertmanagerSettings",
     "BudgetSettings",
     "ConfigError",
+    "DependsSettings",
     "EngineSettings",
     "EventSettings",
     "FileSourceSettings",

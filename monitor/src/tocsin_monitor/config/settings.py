@@ -10,7 +10,7 @@ from tocsin.data import memory_of_machine
 from tocsin_monitor.config.kinds import KindGroup, PushRule, group_of
 from tocsin_monitor.config.section import Section
 from tocsin_monitor.config.server import EngineSettings, ServerSettings, StorageSettings
-from tocsin_monitor.config.signals import BudgetSettings, EventSettings, SignalTemplate, check_detector
+from tocsin_monitor.config.signals import BudgetSettings, DependsSettings, EventSettings, SignalTemplate, check_detector
 from tocsin_monitor.config.sinks import Sinks
 from tocsin_monitor.config.sources import Sources
 
@@ -45,6 +45,9 @@ class Settings(Section):
     )
     events: EventSettings = Field(
         default=EventSettings(), description="Which incidents belong together, and when a message is sent."
+    )
+    depends: tuple[DependsSettings, ...] = Field(
+        default=(), description="What signals are known to depend on, for the order of an event's signals."
     )
     sources: Sources = Field(default=Sources(), description="Where observations come from, besides HTTP.")
     push: PushSettings = Field(
@@ -89,6 +92,8 @@ class Settings(Section):
         settings = {**self.detector, **template.settings}
         _check_part(path, settings, template.features)
         template.rules.check_zero(template.silent_after, settings.get("interval"))
+        if template.peers and settings.get("interval") is None:
+            raise ValueError("peers needs an interval, in which signals are compared: set detector.interval, or every")
 
     def with_templates(self, stored: Iterable[SignalTemplate]) -> Self:
         """The settings with stored templates: one with the pattern of another takes its place.

@@ -1,4 +1,4 @@
-"""The settings of signals by name pattern, and of what becomes of their incidents: events and budgets."""
+"""The settings of signals by name pattern, and of what becomes of their incidents: events, relations and budgets."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -46,6 +46,10 @@ class SignalTemplate(Section):
     )
     aggregate: Literal["mean", "last", "max", "sum", "count"] = Field(
         default="mean", description="How to aggregate: mean, last, max, sum or count."
+    )
+    peers: bool = Field(
+        default=False,
+        description="Also compare each signal with the others of the template, which should behave alike.",
     )
     detector: dict[str, Any] = Field(
         default_factory=dict,
@@ -152,6 +156,21 @@ class EventSettings(Section):
         default=86400.0,
         description="What ended longer than this before the monitor learned of it is stored and shown, but not sent.",
     )
+
+
+class DependsSettings(Section):
+    """A known relation: where an event has both, what is depended on comes first if onsets cannot be told apart."""
+
+    signal: str = Field(
+        description="Which signals depend on others: a pattern with * and ?.", min_length=1, examples=["line-1/*"]
+    )
+    on: str = Field(
+        description="On which signals they depend: a pattern with * and ?.", min_length=1, examples=["line-1/power"]
+    )
+
+    def relates(self, signal: str, on: str) -> bool:
+        """Whether it says that one signal depends on another."""
+        return signal != on and fnmatchcase(signal, self.signal) and fnmatchcase(on, self.on)
 
 
 class BudgetSettings(Section):

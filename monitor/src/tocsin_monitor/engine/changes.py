@@ -13,7 +13,15 @@ from tocsin_monitor.access_log import carried
 from tocsin_monitor.engine.block import SignalBlock
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import close_incident
-from tocsin_monitor.engine.replay import Marks, Observed, latest, learn_anew, learn_reference, learn_what_can_be
+from tocsin_monitor.engine.replay import (
+    Marks,
+    Observed,
+    latest,
+    learn_anew,
+    learn_reference,
+    learn_what_can_be,
+    remember_peer,
+)
 from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
 from tocsin_monitor.errors import DamagedError, MonitorError, RefusedError, refusing
 from tocsin_monitor.store import Ended, IncidentRow, ReferenceRow, SignalRow, StoreWriter
@@ -86,6 +94,7 @@ class DetectorReplacement:
                     learn_what_can_be(reader, new)
                 else:
                     learn_reference(reader, new)
+                    remember_peer(reader, new)
                 new.last_time = latest(new.last_time, reader.newest_time(row.id))
         except Exception as error:
             if isinstance(error, MonitorError) and not isinstance(error, (DamagedError, RefusedError)):

@@ -94,7 +94,7 @@ def range_facts(
 ) -> IncidentFacts:
     """What is stored of an incident of values out of range: a new one, or one that goes on with these observations."""
     row = signal.row
-    found = [(one.time, *given) for one in outside if (given := row.rules.outside(row.features, one.values))]
+    found = [(one.time, *given) for one in outside if (given := row.rules.outside(row.given_features, one.values))]
     time, feature, value, distance = max(found, key=lambda one: abs(one[3]))
     first, count = (outside[0].time, 0) if going_on is None else (going_on.start, going_on.duration)
     facts = IncidentFacts(

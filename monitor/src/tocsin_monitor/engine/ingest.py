@@ -12,6 +12,7 @@ from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import alarm_facts, close_incident, nanoseconds, put_incident, range_facts
 from tocsin_monitor.engine.isolation import judge_apart
 from tocsin_monitor.engine.lifecycle import create_from_first
+from tocsin_monitor.engine.peers import cursor_of, distances
 from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal
 from tocsin_monitor.engine.stages import (
     Fresh,
@@ -172,9 +173,13 @@ class Ingest:
     def _judge(self, fresh: Fresh, late: Iterable[Ordered]) -> JudgedTurn:
         """Feed new observations to the detectors, block by block."""
         work: dict[MonitoredSignal, DetectorInput] = {}
+        apart = distances(self._state.signals.values(), fresh)
         for signal, some in fresh.items():
             missing = (NOTHING,) * len(signal.row.features)
-            values = [one.received.values if one.status is Status.SCORED else missing for one in some]
+            values = [
+                one.received.values + apart.get(one.received, ()) if one.status is Status.SCORED else missing
+                for one in some
+            ]
             work[signal] = signal.detector_input([one.received.time for one in some], values)
         done = self._run(work)
         judged: dict[MonitoredSignal, list[JudgedObservation]] = {}
@@ -226,6 +231,9 @@ class Ingest:
                 for one in judged.fresh[signal]:
                     if one.verdict.alarm and facts.start <= one.received.time <= facts.end:
                         incident_of[one] = number
+            for signal in judged.fresh:
+                if signal.peer is not None and signal.peer.unsaved:
+                    writer.put_cursor(cursor_of(signal.row.id), signal.peer.saved())
             for cursor in cursors:
                 writer.put_cursor(cursor.source, cursor.position)
             incidents = [(signal, row) for signal, number in changed if (row := writer.incident(number)) is not None]

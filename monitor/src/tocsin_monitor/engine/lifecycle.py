@@ -15,16 +15,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tocsin.detection import peer_features
 from tocsin_monitor.as_json import incident_json
 from tocsin_monitor.config import Settings, check_detector, with_known_files
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import close_incident
+from tocsin_monitor.engine.peers import cursor_of
 from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal
 from tocsin_monitor.engine.stages import values_of
 from tocsin_monitor.errors import RefusedError
 from tocsin_monitor.observations import MOST_FEATURES, Observation, check_name
 from tocsin_monitor.rules import NO_RULES, SignalRules
-from tocsin_monitor.store import SignalRow, StoreWriter
+from tocsin_monitor.store import SignalRow, StoreWriter, given_features
 
 
 def create_from_first(state: EngineState, firsts: Iterable[Observation]) -> dict[str, str]:
@@ -91,7 +93,7 @@ def row_of_first(settings: Settings, first: Observation) -> SignalRow:
     elif features is None and len(first.values) > 1:
         features = [f"feature {number}" for number in range(1, len(first.values) + 1)]
     row = new_row(settings, first.signal, features)
-    values_of(first, row.features)
+    values_of(first, row.given_features)
     return replace(row, source=first.sender)
 
 
@@ -117,6 +119,8 @@ def new_row(
     if features is None and template is not None:
         features = template.features
     names = check_features(["value"] if features is None else features)
+    if template is not None and template.peers and given_features(names) == names:
+        names = check_features(peer_features(names))
     every = None if template is None else template.every
     chosen = {**settings.detector_for(name), **(detector or {}), **({} if every is None else {"interval": every})}
     chosen = checked_settings(settings, chosen, names, settings.detector_for(name), trusted or {})
@@ -329,6 +333,7 @@ def remove_leaving(state: EngineState) -> bool:
 def _remove(state: EngineState, writer: StoreWriter, number: int, now: int) -> None:
     events = writer.events_of_signal(number)
     writer.remove_signal(number)
+    writer.remove_cursor(cursor_of(number))
     state.events.forget(writer, events, now)
 
 

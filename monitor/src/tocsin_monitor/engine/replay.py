@@ -11,6 +11,7 @@ import numpy as np
 from tocsin_monitor.as_json import time_text
 from tocsin_monitor.engine.block import DetectorInput, SignalBlock
 from tocsin_monitor.engine.kept_forecasts import Floats, KeptForecasts
+from tocsin_monitor.engine.peers import cursor_of
 from tocsin_monitor.engine.signals import NOTHING, RECENT, MonitoredSignal
 from tocsin_monitor.errors import RefusedError
 from tocsin_monitor.observations import Status
@@ -193,8 +194,22 @@ def remember_newest(reader: StoreReader, signal: MonitoredSignal, newest: Sequen
     last, signal.last_time = signal.last_time, None
     for row in rows:
         signal.note(row.time, row.judged)
+    remember_peer(reader, signal, rows)
     signal.live = not rows or rows[-1].status is not Status.IMPORTED
     signal.last_time = last  # a state from another monitor may be ahead of the stored observations
+
+
+def remember_peer(reader: StoreReader, signal: MonitoredSignal, newest: Sequence[ObservationRow] = ()) -> None:
+    """Set what is known for comparing a signal with others, if it is."""
+    peer = signal.peer
+    if peer is None or not signal.step:
+        return
+    for row in newest:
+        if row.status is Status.SCORED:
+            peer.recent.append((row.time // signal.step, row.judged.value[: len(peer.missing)]))
+    learned = reader.cursor(cursor_of(signal.row.id))
+    if learned is not None:
+        peer.restore(learned)
 
 
 def learn_anew(

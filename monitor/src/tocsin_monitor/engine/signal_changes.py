@@ -78,7 +78,7 @@ class SignalChanges(Changes):
         """
         state = self._state
         signal = state.quarantined.get(name) or state.signal(name)
-        if features is not None and check_features(features) != signal.row.features:
+        if features is not None and check_features(features) not in (signal.row.features, signal.row.given_features):
             raise RefusedError(
                 f"features of {name!r} cannot change from {', '.join(signal.row.features)}, "
                 f"got {', '.join(features)}: remove the signal first"

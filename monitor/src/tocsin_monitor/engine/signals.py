@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tocsin.detection import Audit, arrays_to_bytes, length_text, missing_times, pack_arrays
 from tocsin_monitor.engine.block import DetectorInput, SignalBlock
 from tocsin_monitor.engine.kept_forecasts import UnsavedForecasts
+from tocsin_monitor.engine.peers import Peer
 from tocsin_monitor.fields import Shown, Time
 from tocsin_monitor.observations import StoredVerdict
 from tocsin_monitor.rules import SignalRules
@@ -122,8 +123,13 @@ class MonitoredSignal:
     source: str | None = None
     stored_source: str | None = None
 
+    #: What is known for comparing it with others; None if it is not.
+    peer: Peer | None = field(init=False, default=None)
+
     def __post_init__(self) -> None:
         self.source = self.stored_source = self.row.source
+        given = self.row.given_features
+        self.peer = None if given == self.row.features else Peer(len(given))
 
     @property
     def name(self) -> str:
@@ -241,6 +247,9 @@ class MonitoredSignal:
         self.recent.extend(kept)
         self.paces.clear()
         self.last_time = self.newest = None
+        if self.peer is not None and self.step:
+            while self.peer.recent and self.peer.recent[-1][0] > after // self.step:
+                self.peer.recent.pop()
 
     def is_overdue(self, now: int) -> bool:
         """Whether it has become silent and has no incident for that yet."""

@@ -36,7 +36,7 @@ def stage(cls: type[T]) -> type[T]:
 
 @stage
 class Received:
-    """A valid observation of an existing signal."""
+    """A valid observation of an existing signal, with a value for each feature that is sent."""
 
     signal: MonitoredSignal | QuarantinedSignal
     time: int
@@ -136,7 +136,7 @@ def receive(
     if signal is None:
         return Outcome(name, time, Status.REFUSED, message=refused[name])
     try:
-        values = values_of(observation, signal.row.features)
+        values = values_of(observation, signal.row.given_features)
     except RefusedError as error:
         return Outcome(name, time, Status.REFUSED, message=str(error))
     return Received(signal, time, values, batch.history, batch.whole)
@@ -199,7 +199,7 @@ def put_in_order(received: Iterable[Received], windows: Sequence[MaintenanceRow]
 
 def _is_outside(one: Received) -> bool:
     row = one.signal.row
-    return row.rules.outside(row.features, one.values) is not None
+    return row.rules.outside(row.given_features, one.values) is not None
 
 
 def without_duplicates(
@@ -248,14 +248,15 @@ def within_gaps(fresh: Fresh, most: int, windows: Sequence[MaintenanceRow] = ())
 def zeros(signal: MonitoredSignal, times: Iterable[int], windows: Sequence[MaintenanceRow], most: int) -> list[Ordered]:
     """The observations that no data at these times stands for, the first ones. In maintenance, they are missing."""
     counted = (time for time in times if not in_maintenance(windows, signal.name, time))
-    found = [Received(signal, time, (0.0,) * len(signal.row.features), whole=True) for time in islice(counted, most)]
+    nothing = (0.0,) * len(signal.row.given_features)
+    found = [Received(signal, time, nothing, whole=True) for time in islice(counted, most)]
     return put_in_order(found, ()).fresh.get(signal, [])
 
 
 def unjudged(one: Ordered) -> JudgedObservation:
     """An observation to store without a verdict."""
-    values = one.received.values
-    nothing = (NOTHING,) * len(values)
+    nothing = (NOTHING,) * len(one.received.signal.row.features)
+    values = one.received.values + nothing[len(one.received.values) :]
     none = StoredVerdict(values, nothing, nothing, nothing, NOTHING, NOTHING, nothing, alarm=False, warm=False)
     return JudgedObservation(one.received, one.status, none)
 

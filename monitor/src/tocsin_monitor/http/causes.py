@@ -1,12 +1,14 @@
 """Which signal of an event moved first, from what is stored of the first ones that were noticed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from tocsin.detection import EventSignal, moving_order
 from tocsin_monitor.as_json import time_text
+from tocsin_monitor.config import DependsSettings
 from tocsin_monitor.store import EventRow, IncidentRow, StoreReader
 
 # How many signals of an event are compared, and how many observations of each are read up to the start of its incident
@@ -15,8 +17,9 @@ SIGNALS, BEFORE, AFTER = 10, 2500, 500
 
 
 def causes_of(
-    reader: StoreReader, event: EventRow, names: Mapping[int, str], limited: Collection[int] | None
-) -> dict[str, Any]:
+    reader: StoreReader, event: EventRow, names: Mapping[int, str], limited: Collection[int] | None,
+    depends: Sequence[DependsSettings],
+) -> dict[str, Any]:  # fmt: skip
     """The signals in the order in which they began to move, and whether the first one really was the first."""
     if event.kind != "alarm":
         text = "cannot tell: only alarms have values to compare"
@@ -26,7 +29,9 @@ def causes_of(
         members.setdefault(row.signal, row)
     chosen = list(members.values())[:SIGNALS]
     features = {row.id: row.features for row in reader.signals([one.signal for one in chosen])}
-    order = moving_order([_signal(reader, row, names[row.signal], features[row.signal]) for row in chosen])
+    signals = [_signal(reader, row, names[row.signal], features[row.signal]) for row in chosen]
+    pairs = permutations([one.name for one in signals], 2)
+    order = moving_order(signals, [pair for pair in pairs if any(one.relates(*pair) for one in depends)])
     return {
         "text": str(order),
         "first": order.first,
@@ -38,6 +43,7 @@ def causes_of(
                 "earliest": time_text(int(one.earliest.astype(np.int64))),
                 "latest": time_text(int(one.latest.astype(np.int64))),
                 "score": one.score,
+                "needed_by": list(one.needed_by),
             }
             for one in order.movers
         ],

@@ -84,12 +84,13 @@ async def one_event(
 @router.get("/{number}/causes", summary="Which moved first", response_model=CausesOut, responses=COMMON | UNKNOWN)
 async def causes(number: Id, monitor: Monitor, caller: READER) -> Response:
     """The signals of an event in the order in which they began to move, and a test of whether the first one really was
-    the first. Order does not show a cause. Of the first 10 signals that were noticed; only for alarms."""
+    the first. If that cannot be told, what others depend on comes first, as `depends` of the settings says. Order does
+    not show a cause. Of the first 10 signals that were noticed; only for alarms."""
 
     def read(reader: StoreReader) -> dict[str, Any]:
         names = _names(reader, caller)
         event = _event(reader, number, names, caller)
-        return causes_of(reader, event, names, list(names) if caller.patterns else None)
+        return causes_of(reader, event, names, list(names) if caller.patterns else None, monitor.settings.depends)
 
     return reply(await from_store(monitor, read))
 

@@ -230,6 +230,7 @@ class MoverOut(BaseModel):
     score: Number = Field(
         description="Its largest distance from its median before the event, in units of its interquartile range then."
     )
+    needed_by: list[str] = Field(description="The signals of the event that depend on it, as the settings say.")
 
 
 class CausesOut(BaseModel):
@@ -241,7 +242,9 @@ class CausesOut(BaseModel):
         description="The p-value of the first of `signals`, if it was as usual until the others could have begun."
     )
     lead_seconds: Number = Field(description="How long before any other could have begun it had, at least.")
-    signals: list[MoverOut] = Field(description="In the order in which they began.")
+    signals: list[MoverOut] = Field(
+        description="In the order in which they began; what others depend on comes first where that cannot be told."
+    )
 
 
 EventDetails = create_model(
@@ -299,6 +302,7 @@ class TemplateSettings(BaseModel):
     no_data_is_zero: bool | None
     every: Number
     aggregate: str
+    peers: bool
     detector: dict[str, Any]
 
 

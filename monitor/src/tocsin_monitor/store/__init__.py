@@ -31,6 +31,7 @@ from tocsin_monitor.store.rows import (
     StateRow,
     TemplateRow,
     TokenRow,
+    given_features,
 )
 from tocsin_monitor.store.store import Store
 from tocsin_monitor.store.writer import StoreWriter
@@ -70,4 +71,5 @@ __all__ = [
     "TemplateRow",
     "TokenRow",
     "UnfitError",
+    "given_features",
 ]

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal
 
+from tocsin.detection import peer_features
 from tocsin_monitor.fields import Shown, Time
 from tocsin_monitor.observations import Status, StoredVerdict
 from tocsin_monitor.rules import NO_RULES, SignalRules
@@ -26,6 +28,13 @@ LIMIT = "match:"
 Role = Literal["read", "ingest", "operate", "write", "admin"]
 
 
+@cache
+def given_features(features: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a signal's features that are sent: all, or without the distances from peers."""
+    given = features[: len(features) // 2]
+    return given if given and peer_features(given) == features else features
+
+
 @dataclass(frozen=True, slots=True)
 class SignalRow:
     """A signal. `settings` are those of its detector, as given."""
@@ -44,6 +53,11 @@ class SignalRow:
     #: Who sends it, as far as that was stored.
     source: str | None = None
     rules: SignalRules = NO_RULES
+
+    @property
+    def given_features(self) -> tuple[str, ...]:
+        """The features that are sent: all, or without the distances from peers."""
+        return given_features(self.features)
 
     @property
     def damage(self) -> str | None:

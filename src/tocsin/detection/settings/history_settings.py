@@ -1,7 +1,7 @@
 """Settings that may partly come from the data: the features and the sampling interval."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from tocsin import checks
 from tocsin.data import AGGREGATES
 from tocsin.detection.incidents.budget import check_budget
+from tocsin.detection.peers import peer_features
 from tocsin.detection.settings.alarm_rate import is_budget, parse_alarm_rate
 from tocsin.detection.settings.declaration import declared, lists_settings, setting
 from tocsin.detection.settings.detector_settings import DetectorSettings, as_features, as_seconds, check_alone
@@ -91,6 +92,11 @@ class HistorySettings(DetectorSettings):
         given["interval"] = seconds if seconds is not None else _plain(interval)
         return DetectorSettings(**given)
 
+    @property
+    def has_peers(self) -> bool:
+        """Whether signals are also compared with each other."""
+        return False
+
 
 @lists_settings()
 @dataclass(frozen=True)
@@ -108,6 +114,10 @@ class FleetSettings(HistorySettings):
         "false (0.1)", check=check_budget, configured=False, saved=False, unset="each signal has its alarm rate",
         accepts="incidents per time, or a number > 0 and < 1", presets=("full", "light"),
     )  # fmt: skip
+    peers: bool = setting(
+        False, "also compare each signal with the others at the same time: as many features more",
+        configured=False, saved=False,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.budget is not None:
@@ -118,6 +128,16 @@ class FleetSettings(HistorySettings):
     def waits_for_interval(self) -> bool:
         """Whether nothing can be judged before the interval is known."""
         return super().waits_for_interval or (isinstance(self.budget, str) and self.interval_seconds is None)
+
+    @property
+    def has_peers(self) -> bool:
+        """Whether signals are also compared with each other."""
+        return self.peers
+
+    def of_a_signal(self, features: Sequence[str] | None = None, interval: Any = None) -> DetectorSettings:
+        """The settings of each signal, completed from the data, with the features of distances from its peers."""
+        complete = super().of_a_signal(features, interval)
+        return replace(complete, features=peer_features(complete.feature_names)) if self.peers else complete
 
 
 def resolve_names(own: Sequence[str], found: Sequence[str] | None, singular: str, *, given: bool = True) -> list[str]:

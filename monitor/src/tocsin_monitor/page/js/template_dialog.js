@@ -35,6 +35,7 @@ export async function editTemplate(known) {
   const fields = settingsFields({ settings, silent, unit, rules: known ?? {} });
   const match = text("match", known?.match, { required: true, readonly: known !== null });
   const every = text("every", known?.every);
+  const peers = el("input", { name: "peers", type: "checkbox", checked: known?.peers ?? false });
   const features = el("textarea", { name: "features", rows: 2, spellcheck: "false" }, known?.features?.join("\n"));
   const aggregate = el(
     "select",
@@ -50,6 +51,7 @@ export async function editTemplate(known) {
       ...wanted,
       ...(names.length && { features: names }),
       ...(every.value.trim() && { every: every.value.trim(), aggregate: aggregate.value }),
+      ...(peers.checked && { peers: true }),
     };
   };
   const fitting = el("small", { class: "muted", role: "status" });
@@ -67,6 +69,7 @@ export async function editTemplate(known) {
       field("Features", features, "Their names, one in each line; empty for those that arrive."),
       field("Aggregate over", every, "A time such as 1min, which is then the interval; empty to judge each observation."),
       field("Aggregate by", aggregate),
+      el("label", { class: "check" }, peers, "The signals should behave alike: also compare new ones with each other"),
     ],
     accept: "Save",
     done: "Template saved",

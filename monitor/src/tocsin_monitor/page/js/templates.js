@@ -82,13 +82,14 @@ function origin({ stored, file, changed, changed_by: by }) {
 }
 
 /** @param {ListedTemplate} known */
-function others({ features, silent_after: silent, unit, every, aggregate, ...rules }) {
+function others({ features, silent_after: silent, unit, every, aggregate, peers, ...rules }) {
   return [
     features && ` · ${features.join(", ")}`,
     unit && ` · ${unit}`,
     ...ruleWords(rules).map(([name, value]) => ` · ${name} ${value}`),
     silent !== null && ` · silent after ${duration(silent * 1000)}`,
     every !== null && ` · ${aggregate} over ${duration(every * 1000)}`,
+    peers && " · compared with each other",
   ];
 }
 

@@ -142,6 +142,7 @@
  * @property {string} earliest
  * @property {string} latest
  * @property {number | null} score how far it went, in units of its spread before
+ * @property {string[]} needed_by the signals that depend on it
  *
  * @typedef {object} History columns; value, forecast, low and high have one for each feature
  * @property {string[]} times
@@ -198,6 +199,7 @@
  * @property {boolean | null} no_data_is_zero
  * @property {number | null} every
  * @property {string} aggregate
+ * @property {boolean} peers
  * @property {Record<string, any>} detector
  *
  * @typedef {object} Listed where a template is from

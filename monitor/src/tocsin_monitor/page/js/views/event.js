@@ -11,6 +11,7 @@ import { fillWhenLoaded } from "./view.js";
 /** @typedef {import("../types.js").Event} Event */
 /** @typedef {import("../types.js").Suspect} Suspect */
 /** @typedef {import("../types.js").Causes} Causes */
+/** @typedef {import("../types.js").Mover} Mover */
 
 const PAGE = 50;
 /** Milliseconds in which changes are gathered. */
@@ -36,8 +37,8 @@ export function event(main, route) {
     return fillWhenLoaded(box, async () => {
       const found = /** @type {Event} */ (await get(`/events/${id}`, { limit: shown }));
       if (found.kind === "alarm" && found.signals > 1 && Date.now() - compared > COMPARED) {
-        causes = /** @type {Causes} */ (await get(`/events/${id}/causes`));
         compared = Date.now();
+        void compare();
       }
       head.replaceChildren(el("bdi", {}, found.title));
       const { members = [], suspects = [] } = found;
@@ -58,6 +59,12 @@ export function event(main, route) {
       ];
     });
   };
+
+  // The rest of the page does not wait for it.
+  async function compare() {
+    causes = /** @type {Causes | null} */ (await get(`/events/${id}/causes`).catch(() => causes));
+    if (causes) void load();
+  }
 
   function showMore() {
     shown = Math.min(2 * shown, 1000);
@@ -83,32 +90,40 @@ export function event(main, route) {
  */
 function where({ kind }, suspects, causes) {
   const began = new Map(causes?.signals.map((one) => [one.signal, one]));
+  const order = [...began.keys(), ...suspects.map((one) => one.signal)];
+  const ordered = [...suspects].sort((one, other) => order.indexOf(one.signal) - order.indexOf(other.signal));
   return el(
     "section",
     { class: "suspects" },
     el("h2", {}, kind === "silence" ? "First to fall silent" : "First to move"),
     causes && el("p", {}, causes.text),
-    el("ol", {}, ...suspects.map((one, at) => el("li", {}, ...words(one, at), onset(began.get(one.signal))))),
+    el("ol", {}, ...ordered.map((one) => el("li", {}, ...words(one, one === suspects[0], began.get(one.signal))))),
     el("p", { class: "muted" }, "Order and past coincidence show where to look first. They do not show the cause."),
   );
 }
 
-/** When a signal began to move, and how far it went. @param {import("../types.js").Mover | undefined} mover */
-function onset(mover) {
-  if (!mover) return "";
-  const { earliest, latest, score } = mover;
-  return `; began ${span(earliest, latest)}${score === null ? "" : `, went ${score.toFixed(1)} times its usual spread`}`;
-}
-
-/** @param {Suspect} suspect @param {number} at its place among them */
-function words({ signal, seconds_after_first: after, past_incidents: past, together }, at) {
+/**
+ * @param {Suspect} suspect
+ * @param {boolean} first whether it is the first of them that was noticed
+ * @param {Mover | undefined} mover when it began to move, if its values were compared
+ */
+function words({ signal, seconds_after_first: after, past_incidents: past, together }, first, mover) {
   const [usual] = together;
-  const when = after > 0 ? `${duration(1000 * after)} later` : at ? "at the same time" : "first";
+  const later = after > 0 && `${duration(1000 * after)} later`;
   return [
     el("a", { href: signalHash(signal) }, nameOf(signal)),
-    ` ${when}`,
+    mover ? `${onset(mover)}; noticed ${later || "first"}` : ` ${later || (first ? "first" : "at the same time")}`,
     ...(usual
       ? [`; in ${usual.times} of its last ${counted(past, "incident")}, `, nameOf(usual.signal), " moved too"]
       : [past ? `; no other one of these moved with it in its last ${counted(past, "incident")}` : ""]),
   ];
+}
+
+/** When a signal began to move, how far it went, and what depends on it. @param {Mover} mover */
+function onset({ earliest, latest, score, needed_by: needed }) {
+  return [
+    ` began ${span(earliest, latest)}`,
+    score === null ? "" : `, went ${score.toFixed(1)} times its usual spread`,
+    needed.length > 1 ? `; ${needed.length} others depend on it` : needed.length ? `; ${needed[0]} depends on it` : "",
+  ].join("");
 }
