@@ -113,7 +113,7 @@ def test_a_budget_is_shared_by_all_signals(budget, told, tmp_path):
     """About five weeks after warm-up: the rarest incidents of all signals, as many as the budget allows."""
     path, found = fleet_file(tmp_path / "fleet.csv"), tmp_path / "incidents.jsonl"
     result = invoke(
-        "detect", path, "--budget", budget, "--preset", "light", "--incidents", found, "--plot",
+        "detect", path, "--separate", "--budget", budget, "--preset", "light", "--incidents", found, "--plot",
         tmp_path / "p.svg",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -125,7 +125,7 @@ def test_a_budget_is_shared_by_all_signals(budget, told, tmp_path):
 
 @pytest.mark.slow
 def test_a_share_of_false_incidents(tmp_path):
-    result = invoke("detect", fleet_file(tmp_path / "fleet.csv"), "--budget", 0.2, "--preset", "light")
+    result = invoke("detect", fleet_file(tmp_path / "fleet.csv"), "--separate", "--budget", 0.2, "--preset", "light")
     assert result.exit_code == 0, result.output
     assert "about 20% of them false" in words(result)
     assert "s2" in result.stdout
@@ -169,7 +169,7 @@ def wide_file(path):
     return path
 
 
-WIDE = ["--preset", "light", "--views", "error,level", "--alarm-rate", "0.002"]
+WIDE = ["--separate", "--preset", "light", "--views", "error,level", "--alarm-rate", "0.002"]
 
 
 def test_a_table_by_signal_comes_first(tmp_path):
@@ -492,7 +492,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path):
     lines = csv_text(values).splitlines()
     path = tmp_path / "[red].csv"
     path.write_text("\n".join([",".join(("time", *names)), *(f"{line},{line.split(',')[1]}" for line in lines[1:])]))
-    result = invoke("detect", path, *QUICK)
+    result = invoke("detect", path, "--separate", *QUICK)
     assert result.exit_code == 0, result.output
     assert all(name in words(result) for name in names)
 

@@ -43,7 +43,7 @@ def test_what_was_understood_is_told_in_a_line(european):
 
 
 def test_value_and_ignore_choose_columns(european):
-    assert "2 signals" in invoke("detect", european, "--value", "CO(GT)", "--value", "anomaly", *QUICK).stderr
+    assert "2 features" in invoke("detect", european, "--value", "CO(GT)", "--value", "anomaly", *QUICK).stderr
     result = invoke("detect", european, "--ignore", "CO(GT)", *QUICK)
     assert "1 feature; every" in result.stderr  # the label is all that is left
     assert invoke("detect", european, "--ignore", "nothing", *QUICK).exit_code == 1

@@ -156,7 +156,7 @@ def sensors(path, rows=1300, broken=(1000, 1100)):
     return path
 
 
-QUICK = ("--preset", "light", "--views", "level,relation", "--alarm-rate", "0.003")
+QUICK = ("--separate", "--preset", "light", "--views", "level,relation", "--alarm-rate", "0.003")
 
 
 def test_a_broken_relation_is_found_and_the_column_is_named(tmp_path):
@@ -190,14 +190,17 @@ def test_all_parts_of_a_file_count_in_a_budget(tmp_path):
     assert "relations" in done.stdout
 
 
-def test_who_asks_for_what_is_the_default_is_told(tmp_path):
-    result = invoke("detect", sensors(tmp_path / "sensors.csv"), "--separate")
-    assert result.exit_code == 2
-    assert "each column is a signal by default" in words(result)
+def test_features_of_one_signal_have_a_table_of_their_own(tmp_path):
+    done = invoke("detect", sensors(tmp_path / "sensors.csv"), "--joint", *QUICK[1:])
+    assert done.exit_code == 0, done.output
+    table, _, rest = done.stdout.partition("what was seen")
+    assert "of 5 features with incidents" in table
+    assert "oil" in table
+    assert "oil" in rest
 
 
 def test_what_is_wrong_with_all_columns_is_told_once(tmp_path):
-    done = invoke("detect", sensors(tmp_path / "sensors.csv"), "--alarm-rate", "1/day")
+    done = invoke("detect", sensors(tmp_path / "sensors.csv"), "--separate", "--alarm-rate", "1/day")
     assert done.exit_code == 1
     assert done.stderr.count("set the sampling interval too") == 1
 

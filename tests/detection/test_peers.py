@@ -213,7 +213,7 @@ def test_what_cannot_be_compared_is_refused():
         with_peers([*three, other])
     with pytest.raises(ValueError, match=r"\(T, S\) or \(T, S, F\)"):
         against_peers(values[:, 0], 0.0)
-    with pytest.raises(ValueError, match="at least 3 signals, got 2"):
+    with pytest.raises(ValueError, match="at least 3 signals, got 1"):
         fleet_of(2)
     with pytest.raises(ValueError, match="no references"):
         fleet_of().learn_reference(np.zeros((2000, 2)))
@@ -234,4 +234,4 @@ def test_the_command_compares_the_signals_of_a_file(tmp_path):
     path.write_text("time,flow,heat\n" + "\n".join(f"{time},{time % 7},{time % 5}" for time in range(900)))
     alone = invoke("detect", path, "--peers", *given)
     assert alone.exit_code == 1
-    assert "--peers must be used with at least 3 signals, got 2" in words(alone)
+    assert "--peers must be used with at least 3 signals, got 1" in words(alone)

@@ -62,9 +62,7 @@ def demo(
     intervals = intervals_of([result])
     screen.print(incident_table(result.incident_list, top=20, many=False, intervals=intervals))
     screen.print(audit_summary([result]))
-    screen.print(
-        f"\nthe same by hand: tocsin detect {recorded} --joint --alarm-rate {RATE} --plot {out / 'machine.png'}"
-    )
+    screen.print(f"\nthe same by hand: tocsin detect {recorded} --alarm-rate {RATE} --plot {out / 'machine.png'}")
     for name, file in (("verdicts", "verdicts.csv"), ("incidents", "incidents.csv"), ("picture", "machine.png")):
         screen.print(f"{name}: {out / file}")
 

@@ -47,7 +47,7 @@ from tocsin.reports.tables import (
     budget_summary,
     incident_table,
     intervals_of,
-    signal_table,
+    part_table,
     worst_severity,
 )
 
@@ -79,7 +79,7 @@ class DetectRun:
         drawing: bool,
         reference: str | None,
         peers: bool = False,
-        joint: bool = False,
+        joint: bool = True,
     ) -> None:
         self.settings, self.reading, self.jobs, self.drawing = settings, reading, jobs, drawing
         self.reference, self.peers, self.joint = reference, peers, joint
@@ -219,8 +219,8 @@ class DetectRun:
             say(f"note: {result.warning}")
         if len(short) > 3:
             say(f"note: {len(short) - 3} more signals are too short as well")
-        if found and len(self.results) > 1:
-            screen.print(signal_table(self.results, top=top))
+        if found and (table := part_table(self.results, top=top)):
+            screen.print(table)
         if found:
             intervals = intervals_of(self.results)
             screen.print(incident_table(found, top=top, many=len(self.results) > 1, intervals=intervals))
@@ -299,8 +299,11 @@ def detect(
         ),
     ] = LONGEST_GAP,
     joint: Annotated[
-        bool, typer.Option("--joint", help="Watch the value columns as features of one signal, not each by itself.")
-    ] = False,
+        bool,
+        typer.Option(
+            "--joint/--separate", help="Watch the value columns as features of one signal, or each by itself."
+        ),
+    ] = True,
     peers: Annotated[
         bool, typer.Option("--peers", help="Also compare each signal with the others of its file at the same time.")
     ] = False,

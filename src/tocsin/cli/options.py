@@ -188,13 +188,6 @@ _SEPARATE = _option(
     bool, False, "--separate", detail=False, help="Treat each value column as a separate signal, not as a feature."
 )
 
-
-def _refuse_separate(given: bool) -> None:
-    if given:
-        raise typer.BadParameter("each column is a signal by default; `tocsin detect --joint` makes one of all.")
-
-
-_NO_LONGER = _option(bool, False, "--separate", detail=False, hidden=True, callback=_refuse_separate)
 _DETAILS = (
     _option(_TEXT, None, "--every", metavar="DURATION", help="Aggregate observations over intervals of, say, 1min."),
     _option(str, "mean", "--aggregate", metavar="NAME", help=f"How to aggregate: {', '.join(AGGREGATES)}."),
@@ -225,7 +218,7 @@ def takes_reading_options(
     columns are features unless the option says otherwise.
     """
     details = [one for one in _DETAILS if sheets or one.name != "sheet"]
-    chosen = [*_COLUMNS, _SEPARATE if separate else _NO_LONGER] if columns else []
+    chosen = [*(_COLUMNS if columns else ()), *([_SEPARATE] if separate else [])]
     return in_place_of("reading", [*chosen, *details], _given)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tocsin import __version__
 from tocsin.detection.incidents.incident import Incident
-from tocsin.reports.tables import Chart, incident_rows, intervals_of, is_blamed, signal_rows, worst_severity
+from tocsin.reports.tables import Chart, incident_rows, intervals_of, is_blamed, part_rows, worst_severity
 
 if TYPE_CHECKING:
     from tocsin.detection.results import Result
@@ -135,13 +135,13 @@ def _paragraphs(lines: Sequence[str]) -> str:
 
 
 def _signals(results: Sequence["Result"]) -> str:
-    """The part with the table of signals, if there are several and some have incidents."""
-    headings, rows = signal_rows(results, top=MOST_ROWS)
+    """The table by signal, or by feature of a single one, if there are several and some have incidents."""
+    headings, rows = part_rows(results, top=MOST_ROWS)
     body = [f"<tr>{''.join(map(html_cell, headings, map(escape, row)))}</tr>" for row in rows]
-    if len(results) < 2 or not rows:
+    if not rows or (len(results) == 1 and len(results[0].judged.features) == 1):
         return ""
     table = html_table(headings, body)
-    return f'<section aria-labelledby="signals"><h2 id="signals">By signal</h2>{table}</section>'
+    return f'<section aria-labelledby="signals"><h2 id="signals">By {headings[0]}</h2>{table}</section>'
 
 
 def _incidents(results: Sequence["Result"], drawn: Sequence[str], charts: Sequence[Mapping[str, Any]]) -> str:

@@ -120,12 +120,12 @@ def incident_table(
     return _table(title, headings, [row for _, row in rows])
 
 
-def signal_table(results: Sequence["Result"], *, top: int) -> "Table":
-    """The signals with the most severe incidents as a table; see `signal_rows`."""
-    headings, rows = signal_rows(results, top=top)
-    busy = sum(bool(result.incident_list) for result in results)
-    title = f"{busy} of {len(results)} signals with incidents"
-    return _table(title + (f", the {top} most severe" if busy > top else ""), headings, rows)
+def part_table(results: Sequence["Result"], *, top: int) -> "Table | None":
+    """The signals, or the features of a single one, with the most severe incidents; None if there is only one."""
+    kind, parts = _parts(results)
+    busy = sum(bool(incidents) for incidents in parts.values())
+    title = f"{busy} of {len(parts)} {kind}s with incidents" + (f", the {top} most severe" if busy > top else "")
+    return _table(title, *part_rows(results, top=top)) if len(parts) > 1 else None
 
 
 def mover_table(order: "MovingOrder", noticed: Mapping[str, Any]) -> "Table":
@@ -161,19 +161,30 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -
     return table
 
 
-def signal_rows(results: Sequence["Result"], *, top: int) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows, the signal with the most severe incident first; those without any are left out.
+def _parts(results: Sequence["Result"]) -> tuple[str, dict[str, Sequence[Incident]]]:
+    """The incidents of each signal, or those that each feature of a single one is blamed for."""
+    if len(results) > 1:
+        return "signal", {result.signal: result.incident_list for result in results}
+    return "feature", {
+        name_and_unit(name)[0]: [one for one in results[0].incident_list if blamed_feature(one) == name]
+        for name in results[0].judged.features
+    }
+
+
+def part_rows(results: Sequence["Result"], *, top: int) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows by signal, or by feature of a single one: the one with the most severe incident first.
 
     How many incidents it had, the severity and start of the worst, and whether one is open at the last observation.
+    Those without incidents are left out.
     """
+    kind, parts = _parts(results)
     rows = []
-    for result in sorted(results, key=lambda one: -worst_severity(one.incident_list))[:top]:
-        if result.incident_list:
-            worst = max(result.incident_list, key=lambda one: one.severity)
-            state = "still open" if any(one.open for one in result.incident_list) else "over"
-            found = str(len(result.incident_list))
-            rows.append([result.signal, found, f"{worst.severity:.1f}", time_text(worst.start), state])
-    return ["signal", "incidents", "worst", "worst since", "state"], rows
+    for name, incidents in sorted(parts.items(), key=lambda part: -worst_severity(part[1]))[:top]:
+        if incidents:
+            worst = max(incidents, key=lambda one: one.severity)
+            state = "still open" if any(one.open for one in incidents) else "over"
+            rows.append([name, str(len(incidents)), f"{worst.severity:.1f}", time_text(worst.start), state])
+    return [kind, "incidents", "worst", "worst since", "state"], rows
 
 
 def incident_rows(
