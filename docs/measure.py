@@ -96,7 +96,7 @@ TABLES = {
         "context.csv",
         (("weights", "weights"), ("VUS-PR", "VUS-PR"), ("better on", "better on"), ("worse on", "worse on"),
          ("PA-F1", "PA-F1"), ("Aff-F", "Affiliation-F"), ("CalErr", "CalErr"),
-         *((name, name) for name in ("IOPS", "MSL", "NAB", "NEK", "SMAP", "WSD", "YAHOO"))),
+         *((name, name) for name in ("IOPS", "MSL", "NAB", "NEK", "SMAP", "UCR", "WSD", "YAHOO"))),
     ),
 }  # fmt: skip
 """The tables that are made this way, by name."""
