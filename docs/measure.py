@@ -60,7 +60,7 @@ class Measured:
 
     def _cell(self, text: str) -> str:
         try:
-            return f"{float(text):.{self.decimals}f}"
+            return text if text.isdigit() else f"{float(text):.{self.decimals}f}"
         except ValueError:
             return text
 
@@ -90,7 +90,14 @@ TABLES = {
         (("method", ""), ("accuracy", "accuracy")),
     ),
     "real": Measured("benchmarks.md", "python benchmarks/real.py --nab {0} --skab {1}"),
-    "context": Measured("scorers.md", "python benchmarks/context.py {0} {1}"),
+    "context": Measured(
+        "scorers.md",
+        "python benchmarks/context.py {0} {1} --limit 1 --out {out}",
+        "context.csv",
+        (("weights", "weights"), ("VUS-PR", "VUS-PR"), ("better on", "better on"), ("worse on", "worse on"),
+         ("PA-F1", "PA-F1"), ("Aff-F", "Affiliation-F"), ("CalErr", "CalErr"),
+         *((name, name) for name in ("IOPS", "MSL", "NAB", "NEK", "SMAP", "UCR", "WSD", "YAHOO"))),
+    ),
 }  # fmt: skip
 """The tables that are made this way, by name."""
 

@@ -175,6 +175,30 @@ def test_whole_files_have_a_table_of_their_own(report, tmp_path):
         write_report(results, tmp_path / "report", figures=False)
     (row,) = table(tmp_path / "report" / "tables" / "tsb-ad.csv")
     assert (row["VUS-PR after `tr`"], row["VUS-PR, whole file"]) == ("0.4", "0.3")
+    assert "Published" not in (tmp_path / "report" / "tables" / "tsb-ad.md").read_text()
+
+
+def test_the_leaderboard_stands_beside_the_same_files(tmp_path):
+    # What TSB-AD prints for these files: Sub-PCA has 0.8842, 0.9926 and 0.1803, SR 0.9735, 0.4743 and 0.1348.
+    names = ["277_NEK_id_1_WebService_tr_500_1st_17", "279_NEK_id_3_WebService_tr_500_1st_974"]
+    last, unknown = "001_NAB_id_1_Facility_tr_1007_1st_2014", "999_NAB_id_99_Facility_tr_10_1st_20"
+    runs = [run(name, "NEK", "w1-acas", 0.6, metrics={"whole_vus_pr": 0.3}) for name in names]
+    runs += [run(name, "NAB", "w1-acas", 0.6, metrics={"whole_vus_pr": 0.3}) for name in (last, unknown)]
+    several = run("001_Genesis_id_1_Sensor_tr_4055_1st_15538", "Genesis", "w1-acas", 0.6, features=18,
+                  metrics={"whole_vus_pr": 0.1})  # fmt: skip
+    with BenchmarkResults(tmp_path / "results") as results:
+        results.add([*runs, several])
+        write_report(results, tmp_path / "report", figures=False)
+    rows = table(tmp_path / "report" / "tables" / "tsb-ad.csv")
+    sub_pca = only(rows, method="Sub-PCA (published)")
+    assert float(sub_pca["VUS-PR, whole file"]) == pytest.approx(((0.884 + 0.993) / 2 + 0.180) / 2)
+    assert (sub_pca["files ok"], sub_pca["AUC-PR, whole file"]) == ("3/4", "")
+    shown = [float(row["VUS-PR, whole file"]) for row in rows if row["method"].endswith("(published)")]
+    assert shown == sorted(shown, reverse=True)
+    assert len(shown) == 6
+    assert "chosen in hindsight" in (tmp_path / "report" / "tables" / "tsb-ad.md").read_text()
+    (best, *_) = table(tmp_path / "report" / "tables" / "tsb-ad-multivariate.csv")[1:]
+    assert (best["method"], best["VUS-PR, whole file"]) == ("KMeansAD (published)", "0.891")
 
 
 def test_a_part_of_the_files_is_told(tmp_path):

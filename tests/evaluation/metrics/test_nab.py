@@ -1,6 +1,8 @@
 """NAB's score, against a version that walks over rows and tries every threshold, and against values NAB publishes."""
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,10 +10,17 @@ import pytest
 from tocsin_bench.metrics.nab import PROFILES, Profile, ScoredFile, nab_score, probation
 
 STANDARD = PROFILES["standard"]
+PUBLISHED = json.loads(Path(__file__).with_name("nab_artime.json").read_text())
+
+
+def raw(file, profile, threshold):
+    """Our score as NAB's files of results have it: before it is normalised."""
+    null, perfect = -profile.missed * len(file.windows), profile.found * len(file.windows)
+    return null + nab_score([file], profile, threshold).score / 100 * (perfect - null)
 
 
 def slow_sigmoid(position):
-    return -1.0 if position >= 3 else 2 / (1 + math.exp(5 * position)) - 1
+    return -1.0 if position > 3 else 2 / (1 + math.exp(5 * position)) - 1
 
 
 def slow_raw(file, profile, threshold):
@@ -96,7 +105,51 @@ def test_the_best_threshold_is_one_for_all_files():
     assert nab_score(both, STANDARD) == (pytest.approx(50), 3.0)
 
 
+# What follows are results that NAB publishes, of the detector that leads its scoreboard: ARTime on one file.
+
+
+def published_file(scores):
+    given = np.zeros(PUBLISHED["rows"])
+    for row, score in scores.items():
+        given[int(row)] = score
+    return ScoredFile(given, np.array(PUBLISHED["windows"]))
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_the_published_score_of_a_file(name):
+    printed = PUBLISHED["published"][name]
+    found = raw(published_file(PUBLISHED["scores"]), PROFILES[name], printed["threshold"])
+    assert found == pytest.approx(printed["score"], abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "column"), [("standard", 0), ("low FP", 1)])
+def test_the_published_worth_of_single_observations(name, column):
+    profile, windows = PROFILES[name], PUBLISHED["windows"]
+    null = -profile.missed * len(windows)
+    for row, printed in PUBLISHED["worth"].items():
+        found = any(first <= int(row) <= last for first, last in windows)
+        alone = raw(published_file({row: 1.0}), profile, 1.0)
+        assert alone - null == pytest.approx(printed[column] + found * profile.missed, abs=1e-12), row
+
+
 # What follows are the values of NAB's own unit tests.
+
+
+@pytest.mark.parametrize(
+    ("alarms", "windows", "wanted"),
+    [
+        ([2], [[1, 2]], 1.1 * 0.8482836399575131 / 0.9866142981514305),
+        ([2], [[1, 2], [4, 5]], 1.1 * 0.8482836399575131 / 0.9866142981514305 - 1.2),
+        ([4], [[4, 5]], 1.1),
+        ([4, 5], [[4, 5]], 1.1),
+        ([2, 4], [[1, 2], [4, 5]], 1.1 * (0.8482836399575131 / 0.9866142981514305 + 1)),
+        ([], [[1, 2], [4, 5]], -2 * 1.2),
+    ],
+)
+def test_the_scores_of_nabs_unit_tests(alarms, windows, wanted):
+    scores = np.zeros(7)
+    scores[alarms] = 1
+    assert raw(ScoredFile(scores, np.array(windows)), Profile(1.1, 0.11, 1.2), 1.0) == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize(("rows", "wanted"), [(100, 15), (5000, 750), (6000, 750)])

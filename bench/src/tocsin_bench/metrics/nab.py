@@ -14,7 +14,7 @@ PROBATION = 0.15
 """The share of a file that is not scored, of at most `LONGEST` observations."""
 LONGEST = 5000
 
-# From here on, in widths of the last window, a false alarm costs its full weight.
+# Beyond this, in widths of the last window, a false alarm costs its full weight.
 _FAR = 3.0
 
 
@@ -94,7 +94,7 @@ def _worth(file: ScoredFile, profile: Profile) -> Floats:
     for first, last in file.windows:
         width = last - first + 1
         after = rows[last + 1 :]
-        position = (after - last) / (width - 1) if width > 1 else np.full(after.size, _FAR)
+        position = (after - last) / (width - 1) if width > 1 else np.full(after.size, np.inf)
         worth[after] = profile.false * _sigmoid(position)
     for first, last in file.windows:
         inside = rows[first : last + 1]
@@ -104,4 +104,4 @@ def _worth(file: ScoredFile, profile: Profile) -> Floats:
 
 def _sigmoid(position: Floats) -> Floats:
     """From about 1 a window's width before its end, by 0 at its end, to -1 far behind it."""
-    return np.where(position >= _FAR, -1.0, np.tanh(-2.5 * position))
+    return np.where(position > _FAR, -1.0, np.tanh(-2.5 * position))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tocsin_bench.paper import FORECAST_ERRORS, PaperValue, paper_value
+from tocsin_bench.report.leaderboard import best_entries
 from tocsin_bench.report.measures import BUDGET, MAIN, OPERATORS, TSB_AD, Measure
 from tocsin_bench.report.pairs import paired_sheet
 from tocsin_bench.report.sheet import Cell, Column, Number, Row, Sheet, best_of, count
@@ -42,6 +43,10 @@ _TSB_AD_NOTE = (
     " TSB-AD's leaderboard ranks. Where there is no p yet, an observation counts as normal. Mean ± standard deviation"
     " over the files of a data set, both averaged over data sets with equal weight."
 )
+_PUBLISHED_NOTE = (
+    " Published: the entries of TSB-AD's leaderboard that are best on these files, chosen in hindsight, from the"
+    " numbers of single files in its repository; most of them see a whole file before they judge it."
+)
 _FILES = Column("files ok")
 _RANKED_BY = Column("ranked by", numeric=False, short="by")
 
@@ -56,15 +61,14 @@ def all_sheets(results: BenchmarkResults) -> list[Sheet]:
         summaries = summaries_of(single)
         sheets.append(summary_sheet(summaries))
         sheets += _operation_sheets(summaries, "", "univariate data sets")
-        if any(TSB_AD[1].key in summary.metrics() for summary in summaries):
-            title = "By the protocol of TSB-AD: univariate data sets"
-            sheets.append(_summary_sheet(summaries, TSB_AD, "tsb-ad", title, _TSB_AD_NOTE))
+        sheets += _tsb_ad_sheets(single, "", "univariate data sets")
         if len(summaries) > 1:
             sheets.append(paired_sheet(single))
         sheets += [dataset_sheet(members) for members in grouped(single, lambda group: group.dataset).values()]
     if several:
         sheets.append(multivariate_sheet(several))
         sheets += _operation_sheets(summaries_of(several), "-multivariate", "multivariate data sets")
+        sheets += _tsb_ad_sheets(several, "-multivariate", "multivariate data sets")
     forecasts = forecast_groups_of(results.forecasts())
     if forecasts:
         sheets.append(forecast_sheet(forecasts))
@@ -102,6 +106,16 @@ def _operation_sheets(summaries: Sequence[Summary], suffix: str, about: str) -> 
         if shown:
             sheets.append(_summary_sheet(summaries, shown, name + suffix, title, note))
     return sheets
+
+
+def _tsb_ad_sheets(groups: Sequence[MethodGroup], suffix: str, about: str) -> list[Sheet]:
+    """Whole files, beside what the leaderboard publishes for the same ones; nothing if no whole file was evaluated."""
+    if not any(TSB_AD[1].key in group.metrics() for group in groups):
+        return []
+    published = best_entries(groups)
+    note = _TSB_AD_NOTE + (_PUBLISHED_NOTE if published else "")
+    title = f"By the protocol of TSB-AD: {about}"
+    return [_summary_sheet([*summaries_of(groups), *published], TSB_AD, "tsb-ad" + suffix, title, note)]
 
 
 def _summary_sheet(

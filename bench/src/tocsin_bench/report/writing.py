@@ -20,7 +20,10 @@ from tocsin_bench.results import BenchmarkResults
 _COLUMNS = ["dataset", "forecaster", "method", "metric", "mean", "sd", "n"]
 _FORMATS = {"md": markdown, "csv": comma_separated, "tex": latex}
 # A terminal shows no tables of single data sets.
-_PRINTED = ("summary", "incidents", "tsb-ad", "paired", "multivariate", "incidents-multivariate", "forecasts")
+_PRINTED = (
+    "summary", "incidents", "tsb-ad", "paired", "multivariate", "incidents-multivariate", "tsb-ad-multivariate",
+    "forecasts",
+)  # fmt: skip
 
 
 def write_report(results: BenchmarkResults, out: Path, *, figures: bool = True) -> list[Path]:
