@@ -7,7 +7,7 @@ from tocsin_monitor.engine.pending_imports import Progress, Stage
 from tocsin_monitor.engine.signal_templates import KnownTemplate
 from tocsin_monitor.engine.signals import Point, SignalDetails, SignalStatus
 from tocsin_monitor.engine.trial_limits import TrialStage
-from tocsin_monitor.engine.trials import ManyProgress, TrialProgress
+from tocsin_monitor.engine.trials import ManyProgress, SignalFinding, TrialProgress
 
 __all__ = [
     "Affected",
@@ -18,6 +18,7 @@ __all__ = [
     "Point",
     "Progress",
     "SignalDetails",
+    "SignalFinding",
     "SignalStatus",
     "Stage",
     "TrialProgress",

@@ -14,7 +14,7 @@ from tocsin_monitor.engine.block import SignalBlock
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import close_incident
 from tocsin_monitor.engine.replay import Marks, Observed, latest, learn_anew, learn_reference, learn_what_can_be
-from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
+from tocsin_monitor.engine.signals import AnySignal, MonitoredSignal, QuarantinedSignal, state_of
 from tocsin_monitor.errors import DamagedError, MonitorError, RefusedError, refusing
 from tocsin_monitor.store import Ended, IncidentRow, ReferenceRow, SignalRow, StoreWriter
 
@@ -113,7 +113,7 @@ class DetectorReplacement:
             self._state.tell([(new, closed)])
 
     def _store(
-        self, signal: MonitoredSignal | QuarantinedSignal, new: MonitoredSignal, number: int | None, ended: Ended,
+        self, signal: AnySignal, new: MonitoredSignal, number: int | None, ended: Ended,
         change: Change | None,
     ) -> tuple[tuple[SignalBlock, int], IncidentRow | None]:  # fmt: skip
         """Store a signal's new detector; returns its place, and the closed incident with this number."""

@@ -16,10 +16,9 @@ from tocsin_monitor.engine.pending_imports import Progress, Span
 from tocsin_monitor.engine.replay import (
     TAKEN,
     incident_labels,
-    is_reached,
     learn_reference,
     remember_newest,
-    stored_input,
+    take_piece,
 )
 from tocsin_monitor.engine.signals import MonitoredSignal
 from tocsin_monitor.errors import NotReadyError, StoreError
@@ -72,34 +71,19 @@ class HistoryReplay:
         return signal.row is self.row and signal.reference is self.reference
 
     def step(self, reader: StoreReader) -> ReplayStep:
-        new = self.new
-        # A piece ends where a label changed the detector.
-        end = self._labels.next_act(new.last_time)
-        rows = reader.observations(self.row.id, after=new.last_time, until=end, statuses=TAKEN, limit=PIECE)
-        judged = self._judge(rows)
-        if end is not None and is_reached(end, rows, PIECE):
-            self._labels.act(new, end)
-        closed = [incident for _, incident in new.block.take_closed()]
-        return ReplayStep(len(rows), judged, self._past(closed), more=len(rows) == PIECE or end is not None)
+        rows, verdicts, closed, more = take_piece(reader, self.new, self._labels, PIECE)
+        judged = [
+            replace(row, judged=replace(verdict, value=row.judged.value))
+            for row, verdict in zip(rows, verdicts, strict=True)
+            if row.status is Status.IMPORTED and self.span.first <= row.time <= self.span.last
+        ]
+        self._alarms.update(row.time for row in judged if row.judged.alarm)
+        return ReplayStep(len(rows), judged, self._past(closed), more)
 
     def last_incident(self) -> list[IncidentFacts]:
         """The incident still open at the end, if it is in the imported history. It ends there."""
         going_on = self.new.block.fleet.open_incident(self.new.place)
         return [] if going_on is None else self._past([going_on])
-
-    def _judge(self, rows: Sequence[ObservationRow]) -> list[ObservationRow]:
-        if not rows:
-            return []
-        new, span = self.new, self.span
-        verdicts = new.block.run({new.place: stored_input(new, rows, self._labels)})[new.place].judged
-        judged = [
-            replace(row, judged=replace(verdict, value=row.judged.value))
-            for row, verdict in zip(rows, verdicts, strict=True)
-            if row.status is Status.IMPORTED and span.first <= row.time <= span.last
-        ]
-        self._alarms.update(row.time for row in judged if row.judged.alarm)
-        new.last_time = rows[-1].time
-        return judged
 
     def _past(self, incidents: Sequence[Incident]) -> list[IncidentFacts]:
         now = time.time_ns()

@@ -12,7 +12,7 @@ from tocsin_monitor.engine.held_labels import FALSE_ALARM, FAULT, NOT_HELD, hold
 from tocsin_monitor.engine.incidents import alarm_facts
 from tocsin_monitor.engine.lifecycle import check_text
 from tocsin_monitor.engine.replay import TAKEN, latest
-from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
+from tocsin_monitor.engine.signals import AnySignal, MonitoredSignal, QuarantinedSignal, state_of
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.observations import LONGEST_NAME
 from tocsin_monitor.schedules import Schedule
@@ -114,16 +114,14 @@ class IncidentChanges(Changes):
             change_incident(writer, signal, row, {**fields, **held})
         return self._published(number, signal)
 
-    def _published(self, number: int, signal: MonitoredSignal | QuarantinedSignal) -> dict[str, Any]:
+    def _published(self, number: int, signal: AnySignal) -> dict[str, Any]:
         """Publish an incident as it is now, and return it."""
         shape = incident_json(self._incident(number), signal.name)
         self._state.hub.publish("incident", shape)
         return shape
 
 
-def share_given_back(
-    signal: MonitoredSignal | QuarantinedSignal, row: IncidentRow, label: str | None
-) -> dict[str, Any]:
+def share_given_back(signal: AnySignal, row: IncidentRow, label: str | None) -> dict[str, Any]:
     """The change of `given_back` that comes with a label, if any."""
     if row.kind != "alarm" or (label == FAULT) == (row.given_back is not None):
         return {}
@@ -131,9 +129,7 @@ def share_given_back(
     return {"given_back": latest(last, row.end) if label == FAULT else None}
 
 
-def change_incident(
-    writer: StoreWriter, signal: MonitoredSignal | QuarantinedSignal, row: IncidentRow, fields: Mapping[str, Any]
-) -> None:
+def change_incident(writer: StoreWriter, signal: AnySignal, row: IncidentRow, fields: Mapping[str, Any]) -> None:
     """Change fields of an incident. If its share is given back, the detector's state is stored with that."""
     writer.change_incident(row.id, **fields)
     if isinstance(signal, MonitoredSignal) and settle_share(writer, signal, row, fields):

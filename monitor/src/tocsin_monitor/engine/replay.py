@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tocsin.detection import Incident
 from tocsin_monitor.as_json import time_text
 from tocsin_monitor.engine.block import DetectorInput, SignalBlock
 from tocsin_monitor.engine.kept_forecasts import Floats, KeptForecasts
 from tocsin_monitor.engine.signals import NOTHING, RECENT, MonitoredSignal
 from tocsin_monitor.errors import RefusedError
-from tocsin_monitor.observations import Status
+from tocsin_monitor.observations import Status, StoredVerdict
 from tocsin_monitor.store import ObservationRow, StoreReader
 
 log = logging.getLogger("tocsin.engine")
@@ -147,6 +148,25 @@ def _take_stored(
         left = [signal for signal in left if len(pieces[signal]) == PIECE or ends[signal] is not None]
         taken += sum(map(len, pieces.values()))
     return taken
+
+
+def take_piece(
+    reader: StoreReader, new: MonitoredSignal, labels: IncidentLabels, most: int
+) -> tuple[list[ObservationRow], list[StoredVerdict], list[Incident], bool]:
+    """Let a new detector take the next `most` stored observations, up to where a label changed it.
+
+    Returns the observations, their verdicts, the incidents that ended, and whether there may be more.
+    """
+    end = labels.next_act(new.last_time)
+    rows = reader.observations(new.row.id, after=new.last_time, until=end, statuses=TAKEN, limit=most)
+    verdicts: list[StoredVerdict] = []
+    if rows:
+        verdicts = new.block.run({new.place: stored_input(new, rows, labels)})[new.place].judged
+        new.last_time = rows[-1].time
+    if end is not None and is_reached(end, rows, most):
+        labels.act(new, end)
+    closed = [incident for _, incident in new.block.take_closed()]
+    return rows, verdicts, closed, len(rows) == most or end is not None
 
 
 def is_reached(end: int, rows: Sequence[ObservationRow], most: int) -> bool:
