@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from tocsin.data import DataError, check_room
@@ -20,25 +20,28 @@ from tocsin_monitor.engine import Progress
 from tocsin_monitor.errors import OverloadedError, RefusedError
 from tocsin_monitor.http.auth import READER, WRITER
 from tocsin_monitor.http.bodies import check_type
-from tocsin_monitor.http.errors import COMMON, WITH_BODY, HttpError
+from tocsin_monitor.http.errors import HttpError
 from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, check_ready, done, reply
 from tocsin_monitor.http.replies import Imported, Imports
 from tocsin_monitor.http.requests import ImportIn
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.importing import HistoryFile, opened_history
 from tocsin_monitor.observations import Batch, Observation, Outcome, Status
 
 _FILE = "application/octet-stream"
 #: The names of folders of uploads begin with this; the number of the process follows.
 LEFTOVER = "tocsin-import-"
-router = APIRouter(tags=["history"])
+router = ApiRouter(tags=["history"])
 
 
 @router.post(
-    "/imports", summary="Import a history file", response_model=Imported, responses=WITH_BODY,
+    "/imports",
+    summary="Import a history file",
+    response_model=Imported,
     openapi_extra={
         "requestBody": {"required": True, "content": {_FILE: {"schema": {"type": "string", "format": "binary"}}}}
     },
-)  # fmt: skip
+)
 async def take(request: Request, monitor: Monitor, caller: WRITER, given: Annotated[ImportIn, Query()]) -> Response:
     """The body is the file, which is read as by `tocsin detect`. The reply comes once everything is durable.
 
@@ -59,7 +62,7 @@ async def take(request: Request, monitor: Monitor, caller: WRITER, given: Annota
             await run_in_threadpool(opening.__exit__, None, None, None)
 
 
-@router.get("/imports", summary="Progress of imports", response_model=Imports, responses=COMMON)
+@router.get("/imports", summary="Progress of imports", response_model=Imports)
 async def progress(monitor: Monitor, caller: READER) -> Response:
     """Each signal with imports since the monitor started, the newest first."""
     seen = (one for one in monitor.engine.imports() if caller.may_see(one.signal))

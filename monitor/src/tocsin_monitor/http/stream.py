@@ -6,13 +6,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
 from tocsin_monitor.http.auth import READER, Caller, Keys, is_relayed
 from tocsin_monitor.http.connections import possible
-from tocsin_monitor.http.errors import COMMON, HttpError
+from tocsin_monitor.http.errors import HttpError
 from tocsin_monitor.http.monitor_access import Monitor
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.hub import FullHubError, Subscription
 from tocsin_monitor.observations import LONGEST_NAME
 
@@ -22,14 +23,16 @@ SLOWEST = 30.0
 MOST_WATCHED = 100
 # Streams of one token, or of one address without a token.
 MOST_OF_ONE = 100
-router = APIRouter(tags=["stream"])
+router = ApiRouter(tags=["stream"])
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
 @router.get(
-    "/stream", summary="A stream of what happens", response_class=EventSourceResponse,
-    responses={200: {"content": _STREAM, "description": "Server-sent events; data is JSON."}, **COMMON},
-)  # fmt: skip
+    "/stream",
+    summary="A stream of what happens",
+    response_class=EventSourceResponse,
+    responses={200: {"content": _STREAM, "description": "Server-sent events; data is JSON."}},
+)
 async def stream(
     request: Request,
     monitor: Monitor,
