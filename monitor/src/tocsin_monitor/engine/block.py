@@ -274,9 +274,9 @@ class Allocation:
             self.drop(block)
 
     def settings(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> DetectorSettings:
-        """The settings of a detector, with forecasters that all detectors with the same choice share."""
-        shared = {"forecaster": self._shared_forecasters(settings), "forecaster_options": None}
-        return DetectorSettings(list(features), **{**settings, **shared})
+        """The settings of a detector. Detectors with the same choice share forecasters, because a model is large."""
+        shared = tuple(self._forecaster(*named) for named in named_forecasters(settings)) or None
+        return DetectorSettings(list(features), **{**settings, "forecaster": shared, "forecaster_options": None})
 
     def _check(self, kept: int, working: int, rows: int) -> None:
         """Refuse a block that would exceed a memory limit."""
@@ -296,10 +296,6 @@ class Allocation:
         features, settings = json.loads(key)
         made = self.settings(tuple(features), settings)
         return memory_bytes(made), working_bytes(made)
-
-    def _shared_forecasters(self, settings: Mapping[str, Any]) -> tuple[Forecaster, ...] | None:
-        """The forecasters for these settings. Signals with the same choice share them, because a model is large."""
-        return tuple(self._forecaster(*named) for named in named_forecasters(settings)) or None
 
     def _forecaster(self, name: str, options: Mapping[str, Any]) -> Forecaster:
         key = json.dumps([name, options], sort_keys=True)

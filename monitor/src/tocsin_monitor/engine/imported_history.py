@@ -66,10 +66,6 @@ class HistoryReplay:
         self._labels = incident_labels(reader, new, new.last_time)
         self.total = reader.count_observations(self.row.id, new.last_time, TAKEN)
 
-    def is_of(self, signal: MonitoredSignal) -> bool:
-        """Whether the signal is unchanged since the start."""
-        return signal.row is self.row and signal.reference is self.reference
-
     def step(self, reader: StoreReader) -> ReplayStep:
         rows, verdicts, closed, more = take_piece(reader, self.new, self._labels, PIECE)
         judged = [
@@ -134,7 +130,8 @@ class HistoryLearner:
                 self._stopping.wait(PAUSE)
             except Exception as error:
                 log.exception("the history of %r cannot be learned", name)
-                self._give_up(name, error)
+                # The current detector stays, and the next start tries again.
+                self._state.pending_imports.fail(name, str(error))
 
     def _learn(self, name: str, span: Span) -> None:
         state = self._state
@@ -184,7 +181,9 @@ class HistoryLearner:
         """
         state, number = self._state, replay.row.id
         signal = state.signals.get(name)
-        if signal is None or not replay.is_of(signal) or state.pending_imports.span(number) != replay.span:
+        if signal is None or signal.row is not replay.row or signal.reference is not replay.reference:
+            return None
+        if state.pending_imports.span(number) != replay.span:
             return None
         with state.store.reading() as reader:
             pieces = [replay.step(reader)]  # observations that arrived meanwhile
@@ -202,10 +201,6 @@ class HistoryLearner:
             remember_newest(reader, signal)
         state.count()
         return sum(len(piece.incidents) for piece in pieces)
-
-    def _give_up(self, name: str, error: Exception) -> None:
-        """Keep the current detector. The next start tries again."""
-        self._state.pending_imports.fail(name, str(error))
 
 
 def _put(writer: StoreWriter, pieces: Sequence[ReplayStep]) -> None:

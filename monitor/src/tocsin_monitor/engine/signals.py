@@ -239,10 +239,6 @@ class MonitoredSignal:
         """The same for those whose interval is over. Aggregates get one interval more: parts may come a little late."""
         return self.absent(after, now - self.step * (1 if self.row.every is None else 2) + 1)
 
-    def is_ahead(self, now: int) -> bool:
-        """Whether its newest observation is ahead of the clock."""
-        return self.last_time is not None and self.last_time > now
-
     def forget_newest(self, after: int) -> None:
         """Forget observations after a time."""
         kept = [point for point in self.recent if point.time <= after]

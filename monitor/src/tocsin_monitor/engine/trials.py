@@ -80,7 +80,10 @@ class TrialRun:
             )  # fmt: skip
             if not more:
                 break
-        raised = self._raised(new, since, self.progress.until)
+        until = self.progress.until
+        with self._store.reading() as reader:
+            past = reader.incidents(signal_id=new.row.id, kind="alarm", since=since, until=until, limit=MOST_COUNTED)
+        raised = sum(row.start >= since for row in past)
         stage: TrialStage = "cancelled" if self.limits.stop.is_set() else "done"
         self.progress = replace(self.progress, stage=stage, raised=raised)
 
@@ -100,11 +103,6 @@ class TrialRun:
         warm = new.reference is not None or learned >= new.block.fleet.warm_up
         self.progress = replace(self.progress, total=min(total, self.limits.rows), warm=warm)
         return labels
-
-    def _raised(self, new: MonitoredSignal, since: int, until: int | None) -> int:
-        with self._store.reading() as reader:
-            rows = reader.incidents(signal_id=new.row.id, kind="alarm", since=since, until=until, limit=MOST_COUNTED)
-        return sum(row.start >= since for row in rows)
 
 
 def _since(incidents: Sequence[Incident], since: int) -> int:

@@ -5,7 +5,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -100,13 +100,14 @@ async def _note(monitor: MonitorAccess, file: str, history: HistoryFile) -> None
 
 
 async def _store(monitor: MonitorAccess, file: str, history: HistoryFile) -> dict[str, Any]:
-    """Submit all observations, piece by piece; returns the result."""
+    """Submit all observations, piece by piece; returns the result. A piece that is refused as a whole is an error."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in history.names}
     oldest = time.time_ns() - round(monitor.settings.storage.keep_observations * 1e9)
     pieces = history.pieces(monitor.engine.puts_together)
     while (piece := await run_in_threadpool(next, pieces, None)) is not None:
         outcomes = await _submit(monitor, piece)
-        _check_taken(file, outcomes)
+        if outcomes and all(one.status is Status.REFUSED for one in outcomes):
+            raise RefusedError(f"{file}: {outcomes[0].message}")
         count = counts[piece[0].signal]
         count.update(one.status.name.lower() for one in outcomes)
         count["older"] += sum(one.time < oldest for one in outcomes)
@@ -131,8 +132,8 @@ async def _submit(monitor: MonitorAccess, piece: list[Observation]) -> list[Outc
     """Store a piece as soon as the queue has room for it."""
     most = monitor.settings.engine.max_waiting
     outcomes: list[Outcome] = []
-    for some in _split(piece, most):
-        batch = Batch(tuple(some), source="import", history=True, whole=True)
+    for first in range(0, len(piece), most):
+        batch = Batch(tuple(piece[first : first + most]), source="import", history=True, whole=True)
         while True:
             try:
                 taken: list[Outcome] = await done(monitor.engine.submit(batch))
@@ -141,13 +142,3 @@ async def _submit(monitor: MonitorAccess, piece: list[Observation]) -> list[Outc
             except OverloadedError as error:
                 await asyncio.sleep(error.retry_after)
     return outcomes
-
-
-def _split(piece: list[Observation], most: int) -> Iterator[list[Observation]]:
-    return (piece[first : first + most] for first in range(0, len(piece), most))
-
-
-def _check_taken(file: str, outcomes: list[Outcome]) -> None:
-    """Reject a file if all its observations are refused, with the first reason."""
-    if outcomes and all(one.status is Status.REFUSED for one in outcomes):
-        raise RefusedError(f"{file}: {outcomes[0].message}")

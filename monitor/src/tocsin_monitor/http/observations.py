@@ -60,7 +60,9 @@ async def take(
     taken = read_body(await request.body(), lines=lines, most=most, may_send=caller.may_see)
     outcomes: list[Outcome] = []
     if taken.observations:
-        batch = Batch(tuple(taken.observations), key=_key(caller, idempotency_key), sender=sender_of(request, caller))
+        # A key is its sender's: others may use the same.
+        key = None if idempotency_key is None else f"{caller.name}/{idempotency_key}"
+        batch = Batch(tuple(taken.observations), key=key, sender=sender_of(request, caller))
         outcomes = await done(monitor.engine.submit(batch))
     if taken.refusals:
         monitor.metrics.observations.labels("refused", "http").inc(len(taken.refusals))
@@ -86,11 +88,6 @@ async def refused(
 def sender_of(request: Request, caller: Caller) -> str:
     """Who sends: the name of the token, or else the address."""
     return caller.name if caller.token is not None or request.client is None else request.client.host
-
-
-def _key(caller: Caller, given: str | None) -> str | None:
-    """A key is its sender's: others may use the same."""
-    return None if given is None else f"{caller.name}/{given}"
 
 
 def _in_order(taken: ParsedBody, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

@@ -88,8 +88,5 @@ class HttpSink(Sink):
         try:
             await ask(self._client, method, address, **body)
         except AnswerError as error:
-            raise DeliveryError(str(error), refused=_refuses(error.status)) from None
-
-
-def _refuses(status: int | None) -> bool:
-    return status is not None and 400 <= status < 500 and status not in _ABOUT_US
+            status = error.status or 0
+            raise DeliveryError(str(error), refused=400 <= status < 500 and status not in _ABOUT_US) from None

@@ -342,7 +342,7 @@ def decide(
             return Decision.SKIP
     elif row.status == "firing" and row.attempts == 0:
         # After an attempt without a reply, the sink may know of the incident, and must learn of its end, too.
-        if _is_past(incident, max_age):
+        if isinstance(incident, LeadRow) and incident.whole.age > max_age:
             # Its observations may still come up to now; if it ends before they do, it was over long ago.
             return now + _LOOK_AGAIN if incident.open else Decision.LEAVE_OUT
         decision = _before_first_attempt(rules, incident, now)
@@ -368,10 +368,6 @@ def _before_first_attempt(rules: DeliveryRules, incident: IncidentRow, now: int)
     if not incident.open and incident.closed is not None and rules.next_time(due) > max(due, incident.closed):
         return Decision.LEAVE_OUT
     return None
-
-
-def _is_past(incident: IncidentRow, max_age: float) -> bool:
-    return isinstance(incident, LeadRow) and incident.whole.age > max_age
 
 
 def _slept_through(incident: IncidentRow) -> bool:

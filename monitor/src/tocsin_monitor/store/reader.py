@@ -295,7 +295,9 @@ class StoreReader(EventReader, LeavingReader):
 
     def tokens(self) -> list[TokenRow]:
         """All tokens, by name, including expired ones."""
-        return [_token(row) for row in self.connection.execute(select(schema.tokens).order_by(schema.tokens.c.name))]
+        rows = self.connection.execute(select(schema.tokens).order_by(schema.tokens.c.name))
+        patterns = encoding.names_from_text
+        return [TokenRow(**{**row._mapping, "patterns": patterns(row.patterns or "[]")}) for row in rows]
 
     def guarded_since(self) -> int | None:
         """When the first token was created, even if it was revoked since; None if there never was one."""
@@ -362,9 +364,3 @@ def _signal(row: Row[Any]) -> SignalRow:
         unknown = {"features": ("value",), "silent_after": None, "every": None, "created": 0, "rules": NO_RULES}
         fields |= {**unknown, "settings": {DAMAGE: f"its row in the store is damaged: {error}"}}
     return SignalRow(**fields)
-
-
-def _token(row: Row[Any]) -> TokenRow:
-    fields = dict(row._mapping)
-    fields["patterns"] = () if fields["patterns"] is None else encoding.names_from_text(fields["patterns"])
-    return TokenRow(**fields)

@@ -31,12 +31,9 @@ def _refusal(status: int, message: str, content_type: str) -> tuple[bytes, str]:
     return json.dumps({"code": code, "message": message}).encode(), "application/json"
 
 
-def _refusal_1(status: int, message: str, content_type: str) -> tuple[bytes, str]:
-    return json.dumps({"error": message}).encode(), "application/json"
-
-
+_DIALECT_1 = Dialect(lambda status, message, kind: (json.dumps({"error": message}).encode(), "application/json"))
 router = APIRouter(tags=["push"])
-FORMAT = PushFormat(router, {PATH: Dialect(_refusal), PATH_1: Dialect(_refusal_1)})
+FORMAT = PushFormat(router, {PATH: Dialect(_refusal), PATH_1: _DIALECT_1})
 
 
 @router.post(
