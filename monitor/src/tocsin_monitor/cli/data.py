@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +19,12 @@ from tocsin_monitor.tokens import fits_any
 
 if TYPE_CHECKING:
     import httpx
+
+    from tocsin_monitor.config import Settings
+    from tocsin_monitor.config.sinks import MailSettings
+    from tocsin_monitor.exporting import Columns
+    from tocsin_monitor.report import Report
+    from tocsin_monitor.store import SignalRow, Store, StoreReader
 
 # How often to ask for progress, in seconds.
 ASK_EVERY = 0.5
@@ -137,11 +143,6 @@ def _wait(client: "httpx.Client", names: list[str]) -> bool:
     return all(one["stage"] == "done" for one in found.values())
 
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tocsin_monitor.exporting import Columns
-
 Chosen = Annotated[
     list[str] | None,
     typer.Option("--signal", metavar="PATTERN", help="Only signals whose names match, with * and ?; repeatable."),
@@ -229,12 +230,6 @@ def _write(target: Path, pieces: "Iterable[Columns]") -> int:
         raise typer.Exit(Exit.FAILED) from error
     return rows
 
-
-if TYPE_CHECKING:
-    from tocsin_monitor.config import Settings
-    from tocsin_monitor.config.sinks import MailSettings
-    from tocsin_monitor.report import Report
-    from tocsin_monitor.store import SignalRow, Store, StoreReader
 
 WEEK = 7 * 86400 * 10**9
 

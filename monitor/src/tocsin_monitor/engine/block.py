@@ -96,19 +96,11 @@ class SignalBlock:
         """The incidents that ended since the last call, each with its row, oldest first."""
         return [(int(incident.signal), incident) for incident in self.fleet.take_closed_incidents()]
 
-    def forget_incidents(self, row: int) -> None:
-        """Make the next alarm of this row start a new incident."""
-        self.fleet.forget_incidents(row)
-
     def accept(self, row: int) -> Incident:
         """Close the open incident of this row as a false alarm, and learn its observations as normal."""
         self.fleet.accept(row)
         ((_, incident),) = self.take_closed()
         return incident
-
-    def learn_reference(self, row: int, values: NDArray[np.float64]) -> None:
-        """From now on compare a row with these values only, `[T, F]`, not with what it learned before."""
-        self.fleet.learn_reference(values, row=row)
 
     def run(self, inputs: Mapping[int, DetectorInput]) -> dict[int, DetectorOutput]:
         """Feed observations to the detectors of these rows. Either all inputs have stored forecasts, or none has."""

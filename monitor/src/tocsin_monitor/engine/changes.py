@@ -118,7 +118,7 @@ class DetectorReplacement:
     ) -> tuple[tuple[SignalBlock, int], IncidentRow | None]:  # fmt: skip
         """Store a signal's new detector; returns its place, and the closed incident with this number."""
         now, closed = time.time_ns(), None
-        new.block.forget_incidents(new.place)
+        new.block.fleet.forget_incidents(new.place)  # the next alarm starts a new one
         state = state_of(new)
         # Take the place before anything is stored: a stored detector without room would fail again at every start.
         with (

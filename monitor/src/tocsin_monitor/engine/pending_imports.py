@@ -76,7 +76,7 @@ class PendingImports:
             # An incident that its detector found while it was rebuilt belongs to the history: nobody is notified.
             signal = by_id[number]
             if signal.alarm_incident is None:
-                signal.block.forget_incidents(signal.place)
+                signal.block.fleet.forget_incidents(signal.place)
 
     def put(self, writer: StoreWriter, past: Sequence[Received]) -> None:
         """Store that these observations wait, in the transaction that stores them."""

@@ -110,7 +110,7 @@ def replay(
     rebuilt = {signal: Rebuilding(KeptForecasts(*shape, stored.get(signal.row.id))) for signal in signals}
     replayed = _take_stored(reader, block, signals, labels, rebuilt, check)
     for signal in labels:
-        block.forget_incidents(signal.place)
+        block.fleet.forget_incidents(signal.place)
         signal.last_time = latest(signal.last_time, renewed[signal])
     for signal in signals:
         remember_newest(reader, signal, rebuilt[signal].newest)
@@ -264,7 +264,7 @@ def learn_reference(
             f"a reference of {signal.name!r} must have at least {needed} observations with a value, got {there} "
             f"from start {time_text(reference.start)} to end {time_text(reference.end)}"
         )
-    signal.block.learn_reference(signal.place, signal.detector_input(times, values).values)
+    signal.block.fleet.learn_reference(signal.detector_input(times, values).values, row=signal.place)
     signal.last_time = times[-1]
 
 

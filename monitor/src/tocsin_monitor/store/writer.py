@@ -76,8 +76,9 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
     def add_parts(self, rows: Sequence[PartRow]) -> None:
         """Add observations to aggregate. None of them may be stored already."""
         if rows:
-            texts = ((row.signal, row.time, encoding.values_to_text(row.values)) for row in rows)
-            given = [dict(zip(("signal", "time", "value"), text, strict=True)) for text in texts]
+            given = [
+                {"signal": row.signal, "time": row.time, "value": encoding.values_to_text(row.values)} for row in rows
+            ]
             self.connection.execute(insert(schema.parts), given)
 
     def remove_parts(self, signal_id: int, before: int) -> None:
