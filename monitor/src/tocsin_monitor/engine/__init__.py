@@ -3,10 +3,9 @@
 from tocsin_monitor.engine.detectability import DetectableProgress
 from tocsin_monitor.engine.engine import Engine
 from tocsin_monitor.engine.lifecycle import Affected
-from tocsin_monitor.engine.pending_imports import Progress, Stage
+from tocsin_monitor.engine.pending_imports import Progress
 from tocsin_monitor.engine.signal_templates import KnownTemplate
 from tocsin_monitor.engine.signals import Point, SignalDetails, SignalStatus
-from tocsin_monitor.engine.trial_limits import TrialStage
 from tocsin_monitor.engine.trials import ManyProgress, SignalFinding, TrialProgress
 
 __all__ = [
@@ -20,7 +19,5 @@ __all__ = [
     "SignalDetails",
     "SignalFinding",
     "SignalStatus",
-    "Stage",
     "TrialProgress",
-    "TrialStage",
 ]
