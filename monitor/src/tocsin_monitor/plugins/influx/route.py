@@ -10,7 +10,6 @@ from tocsin_monitor.http.errors import HttpError
 from tocsin_monitor.http.monitor_access import Monitor
 from tocsin_monitor.http.push import Dialect, Pushed, PushFormat, push
 from tocsin_monitor.plugins.influx.reading import PRECISIONS, read_lines
-from tocsin_monitor.push import Intake
 
 PATH, PATH_1 = "/api/v2/write", "/write"
 _CODES = {
@@ -68,13 +67,10 @@ async def write_lines(
     unit = PRECISIONS.get(precision)
     if unit is None:
         raise HttpError(400, f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r:.60}", "precision")
-
     receiver = receivers["influx"]
-
-    def read(body: bytes, intake: Intake) -> None:
-        read_lines(body, unit, receiver.naming, intake)
-
-    done = await push(request, monitor, caller, receiver, read)
+    done = await push(
+        request, monitor, caller, receiver, lambda body, intake: read_lines(body, unit, receiver.naming, intake)
+    )
     if done.refused:
         raise HttpError(400, f"partial write: {done.why} dropped={done.refused}", "body")
     return Response(status_code=204)
