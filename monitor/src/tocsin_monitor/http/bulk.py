@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -151,7 +151,7 @@ async def incidents(given: BulkIncidents, monitor: Monitor, caller: OPERATOR) ->
 
     items = [item(number, name) for number, name in found]
     learns = given.label is not None
-    return await _do(items, caller, _told(given), _missing(given, monitor, caller), 1 if learns else _AT_ONCE)
+    return await _do(items, given, monitor, caller, 1 if learns else _AT_ONCE)
 
 
 @router.post("/signals", summary="Reset or configure many signals", response_model=BulkReply)
@@ -169,14 +169,13 @@ async def signals(given: BulkSignals, monitor: Monitor, caller: WRITER) -> Respo
         wanted = settings.wanted()
         return _Item(name, "PUT", f"/signals/{name}", lambda: engine.configure(name, **wanted, keep=True))
 
-    return await _do(map(item, names), caller, _told(given), _missing(given, monitor, caller), 1)
+    return await _do(map(item, names), given, monitor, caller, 1)
 
 
 @router.post("/maintenance", summary="Add a maintenance window for each of many signals", response_model=BulkReply)
 async def maintenance(given: BulkMaintenance, monitor: Monitor, caller: OPERATOR) -> Response:
     """For names that no pattern describes; for a pattern, add one window to `/maintenance`."""
     check_end(given.end, "end")
-    chosen = Chosen(signals=given.signals, pattern=None)
     engine = monitor.engine.maintenance
 
     def item(name: str) -> _Item:
@@ -184,8 +183,8 @@ async def maintenance(given: BulkMaintenance, monitor: Monitor, caller: OPERATOR
         add = lambda: engine.add(pattern, given.start, given.end, given.reason, caller.name)  # noqa: E731
         return _Item(name, "POST", "/maintenance", add)
 
-    names = chosen_names(chosen, monitor, caller)
-    return await _do(map(item, names), caller, _told(given), _missing(chosen, monitor, caller), _AT_ONCE)
+    names = chosen_names(Chosen(signals=given.signals, pattern=None), monitor, caller)
+    return await _do(map(item, names), given, monitor, caller, _AT_ONCE)
 
 
 @router.post("/removal/preview", summary="Preview the removal of many signals", response_model=RemovalPreview)
@@ -220,7 +219,7 @@ async def remove(given: BulkRemoval, monitor: Monitor, caller: ADMIN) -> Respons
     def item(name: str) -> _Item:
         return _Item(name, "DELETE", f"/signals/{name}", lambda: engine.remove(name))
 
-    return await _do(map(item, names), caller, _told(given), _missing(given, monitor, caller), _AT_ONCE)
+    return await _do(map(item, names), given, monitor, caller, _AT_ONCE)
 
 
 def chosen_names(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[str]:
@@ -234,11 +233,11 @@ def chosen_names(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[
     return [name for name in dict.fromkeys(given.signals or ()) if name in known]
 
 
-def _missing(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[ItemOut]:
-    """The named signals that are not there, or do not concern the caller."""
+def _missing(names: Iterable[str], monitor: MonitorAccess, caller: Caller) -> list[ItemOut]:
+    """Those of these signals that are not there, or do not concern the caller."""
     known = {one.name for one in monitor.engine.overview()}
     found = []
-    for name in dict.fromkeys(given.signals or ()):
+    for name in dict.fromkeys(names):
         try:
             caller.check_signal(name)
         except HttpError as error:
@@ -254,18 +253,14 @@ def _check_count(found: int, most: int, what: str) -> None:
         raise RefusedError(f"at most {most} {what} can be changed at once, got {found}: choose fewer")
 
 
-def _told(given: Model) -> str:
-    """What the access log says of each item."""
-    return given.model_dump_json(exclude={"signals", "pattern", "count"}, exclude_none=True)[:LONGEST_DETAILS]
-
-
 async def _do(
-    items: Iterable[_Item], caller: Caller, details: str, missing: Sequence[ItemOut], at_once: int
+    items: Iterable[_Item], given: Chosen | BulkMaintenance, monitor: MonitorAccess, caller: Caller, at_once: int
 ) -> Response:
-    """Do everything, some at a time; what fails does not keep the others from being done."""
-    until = time.monotonic() + _PATIENCE
-    left = list(items)
-    told = list(missing)
+    """Do everything that is asked for, some at a time; what fails does not keep the others from being done."""
+    until, left = time.monotonic() + _PATIENCE, list(items)
+    told = _missing(given.signals or (), monitor, caller)
+    # What the access log says of each item.
+    details = given.model_dump_json(exclude={"signals", "pattern", "count"}, exclude_none=True)[:LONGEST_DETAILS]
     for first in range(0, len(left), at_once):
         some = left[first : first + at_once]
         if time.monotonic() > until:

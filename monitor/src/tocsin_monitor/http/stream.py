@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 from fastapi import Header, Query, Request, Response
@@ -66,17 +66,16 @@ async def stream(
     async def still_counts() -> bool:
         return await keys.caller(request.headers.get("authorization"), relayed=is_relayed(request.scope)) == caller
 
-    news = _counted(_stream(subscription, still_counts, caller), open_streams, client)
+    news = _stream(subscription, still_counts, caller, open_streams, client)
     return EventSourceResponse(news, ping=HEARTBEAT, send_timeout=SLOWEST, sep="\n")
 
 
-async def _counted(news: AsyncGenerator[bytes, None], open_streams: Counter[str], client: str) -> AsyncIterator[bytes]:
-    """The messages; the stream counts as open until its end."""
+@contextmanager
+def _counted(open_streams: Counter[str], client: str) -> Iterator[None]:
+    """Count a stream as open in the block."""
     open_streams[client] += 1
     try:
-        async with aclosing(news):
-            async for message in news:
-                yield message
+        yield
     finally:
         open_streams[client] -= 1
         if not open_streams[client]:
@@ -84,10 +83,11 @@ async def _counted(news: AsyncGenerator[bytes, None], open_streams: Counter[str]
 
 
 async def _stream(
-    subscription: Subscription, still_counts: Callable[[], Awaitable[bool]], caller: Caller
-) -> AsyncGenerator[bytes, None]:
+    subscription: Subscription, still_counts: Callable[[], Awaitable[bool]], caller: Caller,
+    open_streams: Counter[str], client: str,
+) -> AsyncIterator[bytes]:  # fmt: skip
     """The messages, while the token is valid."""
-    with subscription:
+    with _counted(open_streams, client), subscription:
         # With this id, a client that is disconnected before the first message can continue from here.
         known = "" if subscription.start is None else f"id: {subscription.start}\n"
         yield f"retry: 2000\n{known}\n".encode()
