@@ -213,7 +213,7 @@ def test_what_cannot_be_compared_is_refused():
         with_peers([*three, other])
     with pytest.raises(ValueError, match=r"\(T, S\) or \(T, S, F\)"):
         against_peers(values[:, 0], 0.0)
-    with pytest.raises(ValueError, match="at least 3 signals, got 1"):
+    with pytest.raises(ValueError, match="at least 3 signals, got 2"):
         fleet_of(2)
     with pytest.raises(ValueError, match="no references"):
         fleet_of().learn_reference(np.zeros((2000, 2)))

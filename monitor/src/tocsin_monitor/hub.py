@@ -57,7 +57,7 @@ class _Loop:
     subscriptions: set["Subscription"] = field(default_factory=set)
     woken: bool = False
 
-    def call(self, function: Callable[[], None]) -> bool:
+    def call(self, function: Callable[[], object]) -> bool:
         """Make the loop call a function soon; false if the loop is closed and has no subscribers anymore."""
         try:
             self.loop.call_soon_threadsafe(function)
@@ -206,11 +206,8 @@ class Hub:
             # If nothing else is published, a timer in a subscriber's loop sends these verdicts in time.
             self._timer_due = now + wait
             loop = next(iter(self._loops.values()))
-            if not loop.call(lambda: self._set_timer(wait)):
+            if not loop.call(lambda: loop.loop.call_later(wait, self._time_is_up)):
                 self._forget(loop)
-
-    def _set_timer(self, wait: float) -> None:
-        asyncio.get_running_loop().call_later(wait, self._time_is_up)
 
     def _time_is_up(self) -> None:
         with self._lock:

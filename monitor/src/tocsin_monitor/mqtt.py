@@ -64,13 +64,6 @@ class MqttSession:
     largest: int
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """A retained topic that says 'online', and 'offline' when we are gone, however we went."""
-
-    topic: str
-
-
 def _nothing(*_: Any) -> None:
     """Where nobody listens."""
 
@@ -80,7 +73,8 @@ class BrokerConnection:
 
     paho runs in a thread of its own; the callbacks given here run on the event loop: `on_message`, `on_connect` with
     whether the broker kept our session, `on_trouble` with what is wrong, and `on_dropped` with how many messages were
-    thrown away. Every message must be let go in the end: until then its bytes count.
+    thrown away. Every message must be let go in the end: until then its bytes count. `presence` is a retained topic
+    that says 'online', and 'offline' when we are gone, however we went.
     """
 
     def __init__(
@@ -90,7 +84,7 @@ class BrokerConnection:
         *,
         subscriptions: Iterable[tuple[str, SubscribeOptions]] = (),
         session: MqttSession | None = None,
-        presence: Presence | None = None,
+        presence: str | None = None,
         on_message: Callable[[Message], None] = _nothing,
         on_connect: Callable[[bool], None] = _nothing,
         on_trouble: Callable[[str], None] = _nothing,
@@ -122,7 +116,7 @@ class BrokerConnection:
             except OSError as error:
                 raise ValueError(f"ca_file {broker.ca_file} cannot be used: {error}") from error
         if self._presence is not None:
-            client.will_set(self._presence.topic, "offline", qos=1, retain=True)
+            client.will_set(self._presence, "offline", qos=1, retain=True)
         client.reconnect_delay_set(1, LONGEST_WAIT)
         client.on_connect = self._connected
         client.on_connect_fail = self._unreachable
@@ -155,7 +149,7 @@ class BrokerConnection:
         self._closing = True
         if self._presence is not None and self.connected:
             try:
-                await self.publish(self._presence.topic, b"offline", retain=True, timeout=2)
+                await self.publish(self._presence, b"offline", retain=True, timeout=2)
             except BrokerError:
                 _log.debug("the broker did not take our farewell: the last will says the same")
         self._client.disconnect()
@@ -227,7 +221,7 @@ class BrokerConnection:
         if self._subscriptions:
             client.subscribe(self._subscriptions)
         if self._presence is not None:
-            client.publish(self._presence.topic, "online", qos=1, retain=True)
+            client.publish(self._presence, "online", qos=1, retain=True)
         self._tell(self._up.set)
         self._tell(self._on_connect, flags.session_present)
 

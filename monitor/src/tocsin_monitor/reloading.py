@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 from tocsin_monitor.config import Settings
 from tocsin_monitor.config.section import Section
+from tocsin_monitor.fields import Shown
 
 #: What is looked up each time it is needed. All else was given to a part of the monitor when it was made.
 LIVE = ("log_level", "detector", "templates", "depends")
@@ -18,8 +20,8 @@ LIVE_IN = {
 class Reloaded:
     """Which settings changed, and which of the file's are not in force before a restart."""
 
-    changed: tuple[str, ...]
-    needs_restart: tuple[str, ...]
+    changed: Annotated[tuple[str, ...], Shown("The settings that changed.")]
+    needs_restart: Annotated[tuple[str, ...], Shown("Settings of the file that are not in force before a restart.")]
 
 
 def reloaded(now: Settings, new: Settings) -> tuple[Settings, Reloaded]:

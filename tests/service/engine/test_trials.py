@@ -9,7 +9,6 @@ import pytest
 from tests.service.engine.helpers import QUICK, SECOND, START, one, rig, until
 from tocsin.detection import Detector
 from tocsin_monitor.engine import trials as trials_module
-from tocsin_monitor.engine.trials import TrialRun
 from tocsin_monitor.errors import RefusedError, UnknownError
 
 
@@ -84,14 +83,14 @@ def test_trials_are_bounded_and_can_be_ended(tmp_path: Path, monkeypatch: pytest
         assert made.engine.trials.progress("a") == trial  # what is refused replaces nothing
         monkeypatch.setattr(trials_module, "AT_ONCE", 1)
         # Ended before it does anything: it waits for a store that is being read.
-        step = TrialRun._step
+        step = trials_module.take_piece
         ended = []
 
         def slowly(*given):
             until(lambda: ended)
             return step(*given)
 
-        monkeypatch.setattr(TrialRun, "_step", slowly)
+        monkeypatch.setattr(trials_module, "take_piece", slowly)
         made.engine.trials.start("a", QUICK)
         made.engine.trials.cancel("a")
         ended.append(True)
@@ -214,7 +213,7 @@ def test_trials_that_are_begun_anew_leave_few_threads_and_a_refused_one_keeps_th
         made.feed("a", strange(60))
         trials.start("a", QUICK)
         assert finished(made, "a").stage == "done"
-        held, step = threading.Event(), TrialRun._step
+        held, step = threading.Event(), trials_module.take_piece
         begun: list[int] = []
 
         def slowly(*given):
@@ -222,7 +221,7 @@ def test_trials_that_are_begun_anew_leave_few_threads_and_a_refused_one_keeps_th
             held.wait()
             return step(*given)
 
-        monkeypatch.setattr(TrialRun, "_step", slowly)
+        monkeypatch.setattr(trials_module, "take_piece", slowly)
         for number in range(1, trials_module.MOST_THREADS + 1):
             trials.start("a", QUICK)
             until(lambda number=number: len(begun) == number)

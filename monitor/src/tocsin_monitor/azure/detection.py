@@ -19,15 +19,6 @@ _THRESHOLD_LACKS = 5.0
 _LASTING = 12
 # An incident goes on while recent stretches reach back into it, so even a single point lasts about this long.
 _STRETCH = 40
-_OF_LAST = {
-    "expectedValues": "expectedValue",
-    "upperMargins": "upperMargin",
-    "lowerMargins": "lowerMargin",
-    "isAnomaly": "isAnomaly",
-    "isNegativeAnomaly": "isNegativeAnomaly",
-    "isPositiveAnomaly": "isPositiveAnomaly",
-    "severity": "severity",
-}
 
 
 @dataclass(frozen=True)
@@ -66,8 +57,7 @@ def detect_last(request: DetectRequest) -> dict[str, Any]:
     return {
         "period": _period_of(values[:-1], request.period),
         "suggestedWindow": min(MOST, detector.warm_up + 1),  # with this many, the verdict is calibrated
-        **{name: reply[key][0] for key, name in _OF_LAST.items()},
-        "tocsin": reply["tocsin"],
+        **{name.removesuffix("s"): one[0] if isinstance(one, list) else one for name, one in reply.items()},
     }
 
 

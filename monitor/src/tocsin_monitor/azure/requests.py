@@ -1,8 +1,7 @@
 """Requests as Azure's clients send them: read, checked, and put on an even grid of time."""
 
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -28,40 +27,12 @@ class AzureError(Exception):
         self.code = code
 
 
-class Granularity(StrEnum):
-    """The unit of the interval between two points."""
-
-    YEARLY = "yearly"
-    MONTHLY = "monthly"
-    WEEKLY = "weekly"
-    DAILY = "daily"
-    HOURLY = "hourly"
-    MINUTELY = "minutely"
-    SECONDLY = "secondly"
-    MICROSECOND = "microsecond"
-    NONE = "none"
-
-
-class ImputeMode(StrEnum):
-    """How missing points are filled."""
-
-    AUTO = "auto"
-    PREVIOUS = "previous"
-    LINEAR = "linear"
-    FIXED = "fixed"
-    ZERO = "zero"
-    NOT_FILL = "notFill"
-
-
-_SECONDS = {
-    Granularity.WEEKLY: 604800,
-    Granularity.DAILY: 86400,
-    Granularity.HOURLY: 3600,
-    Granularity.MINUTELY: 60,
-    Granularity.SECONDLY: 1,
-    Granularity.MICROSECOND: 1e-6,
-}
-_MONTHS = {Granularity.YEARLY: 12, Granularity.MONTHLY: 1}
+#: The unit of the interval between two points.
+Granularity = Literal["yearly", "monthly", "weekly", "daily", "hourly", "minutely", "secondly", "microsecond", "none"]
+#: How missing points are filled.
+ImputeMode = Literal["auto", "previous", "linear", "fixed", "zero", "notFill"]
+_SECONDS = {"weekly": 604800, "daily": 86400, "hourly": 3600, "minutely": 60, "secondly": 1, "microsecond": 1e-6}
+_MONTHS = {"yearly": 12, "monthly": 1}
 # The codes of Azure's errors, by the field that is to blame.
 _CODES = {
     "series": "InvalidSeries",
@@ -94,13 +65,13 @@ class Point(_Model):
 
 class _Series(_Model):
     series: Annotated[tuple[Point, ...], Field(min_length=1, max_length=MOST)]
-    granularity: Granularity = Granularity.NONE
+    granularity: Granularity = "none"
     custom_interval: Annotated[int | None, Field(gt=0, le=10**6)] = None
     period: Annotated[int | None, Field(ge=0, le=MOST)] = None
 
     def steps(self) -> "Steps":
         """Where each point is on the even grid of time, from 0."""
-        if self.granularity is Granularity.NONE:
+        if self.granularity == "none":
             return np.arange(len(self.series))
         times = [self._time(place) for place in range(len(self.series))]
         custom = self.custom_interval or 1
@@ -148,20 +119,20 @@ class DetectRequest(_Series):
 
     max_anomaly_ratio: Annotated[float | None, Field(gt=0, lt=0.5)] = None
     sensitivity: Annotated[int, Field(ge=0, le=99)] = 95
-    impute_mode: ImputeMode = ImputeMode.AUTO
+    impute_mode: ImputeMode = "auto"
     impute_fixed_value: _Finite | None = None
 
     def on_grid(self) -> "tuple[Floats, Steps]":
         """The values at each step, with missing ones filled as asked; "auto" and "notFill" leave them missing."""
         values, steps = super().on_grid()
         missing = np.isnan(values)
-        if self.impute_mode is ImputeMode.PREVIOUS:
+        if self.impute_mode == "previous":
             values = values[np.maximum.accumulate(np.where(missing, 0, np.arange(values.size)))]
-        elif self.impute_mode is ImputeMode.LINEAR:
+        elif self.impute_mode == "linear":
             values[missing] = np.interp(np.flatnonzero(missing), np.flatnonzero(~missing), values[~missing])
-        elif self.impute_mode is ImputeMode.ZERO:
+        elif self.impute_mode == "zero":
             values[missing] = 0.0
-        elif self.impute_mode is ImputeMode.FIXED:
+        elif self.impute_mode == "fixed":
             if self.impute_fixed_value is None:
                 raise AzureError("InvalidImputeFixedValue", "imputeFixedValue: needed where imputeMode is fixed")
             values[missing] = self.impute_fixed_value

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
     from tocsin_monitor.config import Settings
 
+
+def token_option(role: str) -> Any:
+    """The option with the token, which needs this role."""
+    return typer.Option("--token", envvar="TOCSIN_TOKEN", help=f"A token with the role {role}.")
+
+
 Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The monitor's address. Default: from --config.")]
 
 

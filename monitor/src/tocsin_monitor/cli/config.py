@@ -13,7 +13,10 @@ from tocsin.cli.application import Exit, app, console, say
 from tocsin_monitor.cli.monitoring import Config, Data, explained, read
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tocsin_monitor.config import Settings
+    from tocsin_monitor.doctor import Finding
 
 config = typer.Typer(name="config", help="Check the monitor's settings, or print all of them.", no_args_is_help=True)
 app.add_typer(config)
@@ -54,11 +57,6 @@ def _try_parts(settings: "Settings") -> None:
         say(error)
         raise typer.Exit(Exit.USAGE) from error
 
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tocsin_monitor.doctor import Finding
 
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 

@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +11,20 @@ import typer
 from tocsin.cli.application import Exit, app, check_page, progress, say
 from tocsin.cli.options import takes_reading_options, text_in_options
 from tocsin.data import check_writable, open_writer
-from tocsin_monitor.cli.client import Url, address_of, answer, client_of
+from tocsin_monitor.cli.client import Url, address_of, answer, client_of, token_option
 from tocsin_monitor.cli.monitoring import Config, Data, explained, opened, place_of, read, settings_of
 from tocsin_monitor.errors import MonitorError, RefusedError, UnknownError
 from tocsin_monitor.observations import moment_of
+from tocsin_monitor.tokens import fits_any
 
 if TYPE_CHECKING:
     import httpx
+
+    from tocsin_monitor.config import Settings
+    from tocsin_monitor.config.sinks import MailSettings
+    from tocsin_monitor.exporting import Columns
+    from tocsin_monitor.report import Report
+    from tocsin_monitor.store import SignalRow, Store, StoreReader
 
 # How often to ask for progress, in seconds.
 ASK_EVERY = 0.5
@@ -42,9 +48,7 @@ def import_history(
         ),
     ] = "{name}",
     url: Url = None,
-    token: Annotated[
-        str | None, typer.Option("--token", envvar="TOCSIN_TOKEN", help="A token with the role write.")
-    ] = None,
+    token: Annotated[str | None, token_option("write")] = None,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Whether to wait until the history is learned.")
     ] = True,
@@ -139,11 +143,10 @@ def _wait(client: "httpx.Client", names: list[str]) -> bool:
     return all(one["stage"] == "done" for one in found.values())
 
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tocsin_monitor.exporting import Columns
-
+Chosen = Annotated[
+    list[str] | None,
+    typer.Option("--signal", metavar="PATTERN", help="Only signals whose names match, with * and ?; repeatable."),
+]
 _KINDS = "(.csv, .jsonl, .parquet, .gz)"
 
 
@@ -156,10 +159,7 @@ def export_tables(
         Path | None, typer.Option("--verdicts", metavar="FILE", help="Write the observations with their verdicts.")
     ] = None,
     incidents: Annotated[Path | None, typer.Option("--incidents", metavar="FILE", help="Write the incidents.")] = None,
-    signal: Annotated[
-        list[str] | None,
-        typer.Option("--signal", metavar="PATTERN", help="Only signals whose names match, with * and ?; repeatable."),
-    ] = None,
+    signal: Chosen = None,
     start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="The first time.")] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The last time.")] = None,
     config: Config = None,
@@ -174,10 +174,7 @@ def export_tables(
         from tocsin_monitor.exporting import Export
 
         with opened(settings) as store, store.reading() as reader:
-            patterns = signal or ["*"]
-            found = [one for one in reader.signals() if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
-            if not found:
-                raise UnknownError(f"no signal matches {', '.join(patterns)} (--signal)")
+            found = _chosen(reader, signal or ["*"])
             export = Export(reader, found, first, last)
             tables = {
                 "--observations": export.observations, "--verdicts": export.verdicts, "--incidents": export.incidents,
@@ -186,6 +183,14 @@ def export_tables(
                 if target is not None:
                     rows = _write(target, tables[option]())
                     say(f"{target}: {rows:,} {option.removeprefix('--')} of {len(found)} signals")
+
+
+def _chosen(reader: "StoreReader", patterns: list[str]) -> "list[SignalRow]":
+    """The signals whose names match; UnknownError if there is none."""
+    found = [one for one in reader.signals() if fits_any(one.name, patterns)]
+    if not found:
+        raise UnknownError(f"no signal matches {', '.join(patterns)} (--signal)")
+    return found
 
 
 def _check(targets: dict[str, Path | None]) -> None:
@@ -226,12 +231,6 @@ def _write(target: Path, pieces: "Iterable[Columns]") -> int:
     return rows
 
 
-if TYPE_CHECKING:
-    from tocsin_monitor.config import Settings
-    from tocsin_monitor.config.sinks import MailSettings
-    from tocsin_monitor.report import Report
-    from tocsin_monitor.store import Store
-
 WEEK = 7 * 86400 * 10**9
 
 
@@ -240,10 +239,7 @@ def report(
     week: Annotated[bool, typer.Option("--week", help="The seven days before --to. This is the default.")] = False,
     start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="The first time.")] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The last time. Default: now.")] = None,
-    signal: Annotated[
-        list[str] | None,
-        typer.Option("--signal", metavar="PATTERN", help="Only signals whose names match, with * and ?; repeatable."),
-    ] = None,
+    signal: Chosen = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the page to a file (.html).")] = None,
     mail: Annotated[
         str | None, typer.Option("--mail", metavar="SINK", help="Send the page through this mail sink of the settings.")
@@ -276,10 +272,7 @@ def report(
         from tocsin_monitor.report import Period, gather, report_page, summary_of
 
         with opened(settings) as store, store.reading() as reader:
-            patterns = signal or ["*"]
-            found = [one for one in reader.signals() if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
-            if not found:
-                raise UnknownError(f"no signal matches {', '.join(patterns)} (--signal)")
+            found = _chosen(reader, signal or ["*"])
             gathered = gather(reader, found, Period(first, last))
             certificates = dict(_certificates(store, gathered, settings, detectable))
             page = report_page(reader, gathered, settings, certificates) if out is not None or sink is not None else ""

@@ -8,7 +8,7 @@ import typer
 
 from tocsin.cli.application import app
 from tocsin_monitor import __version__
-from tocsin_monitor.cli.client import Url, address_of, answer, client_of
+from tocsin_monitor.cli.client import Url, address_of, answer, client_of, token_option
 from tocsin_monitor.cli.monitoring import Config, explained, read
 from tocsin_monitor.errors import MonitorError
 
@@ -28,10 +28,7 @@ INSTRUCTIONS = (
 @app.command()
 def mcp(
     url: Url = None,
-    token: Annotated[
-        str | None,
-        typer.Option("--token", envvar="TOCSIN_TOKEN", help="A token with the role read, or operate to label."),
-    ] = None,
+    token: Annotated[str | None, token_option("read, or operate to label")] = None,
     allow_labels: Annotated[
         bool, typer.Option("--allow-labels", help="Let the agent label incidents. Without it, it can only read.")
     ] = False,

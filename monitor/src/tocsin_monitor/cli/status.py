@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.application import Exit, app, say
-from tocsin_monitor.cli.client import Url, address_of, answer, answered, client_of
+from tocsin_monitor.cli.client import Url, address_of, answer, answered, client_of, token_option
 from tocsin_monitor.cli.monitoring import Config, explained, read
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ _OBSERVATIONS = re.compile(r"^tocsin_observations_total\{[^}]*\} (\S+)$", re.MUL
 @app.command()
 def status(
     url: Url = None,
-    token: Annotated[
-        str | None, typer.Option("--token", envvar="TOCSIN_TOKEN", help="A token with the role read.")
-    ] = None,
+    token: Annotated[str | None, token_option("read")] = None,
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
@@ -47,9 +45,7 @@ def status(
 @app.command()
 def reload(
     url: Url = None,
-    token: Annotated[
-        str | None, typer.Option("--token", envvar="TOCSIN_TOKEN", help="A token with the role admin.")
-    ] = None,
+    token: Annotated[str | None, token_option("admin")] = None,
     config: Config = None,
 ) -> None:
     """Let a running monitor read its settings file again."""

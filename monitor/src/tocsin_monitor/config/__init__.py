@@ -1,12 +1,11 @@
 """The settings of the monitor: a TOML file, environment variables that override it, and their definitions."""
 
-from tocsin_monitor.config.kinds import PushRule, SinkSettings, SourceSettings
+from tocsin_monitor.config.kinds import PushRule, SinkSettings
 from tocsin_monitor.config.loading import ConfigError, Layer, Loaded, read_settings, variable_of
 from tocsin_monitor.config.section import MqttBroker
-from tocsin_monitor.config.server import EngineSettings, ServerSettings, StorageSettings
+from tocsin_monitor.config.server import ServerSettings
 from tocsin_monitor.config.settings import PushSettings, Settings
 from tocsin_monitor.config.signals import (
-    DETECTOR_SETTINGS,
     BudgetSettings,
     DependsSettings,
     EventSettings,
@@ -14,22 +13,19 @@ from tocsin_monitor.config.signals import (
     check_detector,
     with_known_files,
 )
-from tocsin_monitor.config.sinks import AlertmanagerSettings, MqttSinkSettings, Sinks, WebhookSettings
+from tocsin_monitor.config.sinks import AlertmanagerSettings, MqttSinkSettings, WebhookSettings
 from tocsin_monitor.config.sources import (
     FileSourceSettings,
     MqttSourceSettings,
     PrometheusQuery,
     PrometheusSourceSettings,
-    Sources,
 )
 
 __all__ = [
-    "DETECTOR_SETTINGS",
     "AlertmanagerSettings",
     "BudgetSettings",
     "ConfigError",
     "DependsSettings",
-    "EngineSettings",
     "EventSettings",
     "FileSourceSettings",
     "Layer",
@@ -45,10 +41,6 @@ __all__ = [
     "Settings",
     "SignalTemplate",
     "SinkSettings",
-    "Sinks",
-    "SourceSettings",
-    "Sources",
-    "StorageSettings",
     "WebhookSettings",
     "check_detector",
     "read_settings",

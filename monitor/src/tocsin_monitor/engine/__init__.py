@@ -3,11 +3,10 @@
 from tocsin_monitor.engine.detectability import DetectableProgress
 from tocsin_monitor.engine.engine import Engine
 from tocsin_monitor.engine.lifecycle import Affected
-from tocsin_monitor.engine.pending_imports import Progress, Stage
+from tocsin_monitor.engine.pending_imports import Progress
 from tocsin_monitor.engine.signal_templates import KnownTemplate
 from tocsin_monitor.engine.signals import Point, SignalDetails, SignalStatus
-from tocsin_monitor.engine.trial_limits import TrialStage
-from tocsin_monitor.engine.trials import ManyProgress, TrialProgress
+from tocsin_monitor.engine.trials import ManyProgress, SignalFinding, TrialProgress
 
 __all__ = [
     "Affected",
@@ -18,8 +17,7 @@ __all__ = [
     "Point",
     "Progress",
     "SignalDetails",
+    "SignalFinding",
     "SignalStatus",
-    "Stage",
     "TrialProgress",
-    "TrialStage",
 ]

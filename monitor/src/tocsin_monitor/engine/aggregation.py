@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 
 from tocsin.data import aggregated
-from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal
+from tocsin_monitor.engine.signals import AnySignal, MonitoredSignal, QuarantinedSignal
 from tocsin_monitor.engine.stages import EARLIEST, Received
 from tocsin_monitor.observations import Outcome, Status
 from tocsin_monitor.store import PartRow, Store, StoreWriter
@@ -45,7 +45,7 @@ class Aggregated:
 def aggregate(received: Sequence[Received], store: Store) -> Aggregated:
     """Replace parts in the received observations with the aggregates that are complete now."""
     whole: list[Received] = []
-    parts: defaultdict[MonitoredSignal | QuarantinedSignal, list[Received]] = defaultdict(list)
+    parts: defaultdict[AnySignal, list[Received]] = defaultdict(list)
     for one in received:
         if one.whole or one.signal.row.every is None:
             whole.append(one)
@@ -64,7 +64,7 @@ def _joined(*pieces: Aggregated) -> Aggregated:
     )
 
 
-def _aggregate_one(signal: MonitoredSignal | QuarantinedSignal, parts: Sequence[Received], store: Store) -> Aggregated:
+def _aggregate_one(signal: AnySignal, parts: Sequence[Received], store: Store) -> Aggregated:
     if isinstance(signal, QuarantinedSignal):
         return _late(parts, Status.QUARANTINED, store)
     known = _open_parts(signal, store)

@@ -96,19 +96,11 @@ class SignalBlock:
         """The incidents that ended since the last call, each with its row, oldest first."""
         return [(int(incident.signal), incident) for incident in self.fleet.take_closed_incidents()]
 
-    def forget_incidents(self, row: int) -> None:
-        """Make the next alarm of this row start a new incident."""
-        self.fleet.forget_incidents(row)
-
     def accept(self, row: int) -> Incident:
         """Close the open incident of this row as a false alarm, and learn its observations as normal."""
         self.fleet.accept(row)
         ((_, incident),) = self.take_closed()
         return incident
-
-    def learn_reference(self, row: int, values: NDArray[np.float64]) -> None:
-        """From now on compare a row with these values only, `[T, F]`, not with what it learned before."""
-        self.fleet.learn_reference(values, row=row)
 
     def run(self, inputs: Mapping[int, DetectorInput]) -> dict[int, DetectorOutput]:
         """Feed observations to the detectors of these rows. Either all inputs have stored forecasts, or none has."""
@@ -274,9 +266,9 @@ class Allocation:
             self.drop(block)
 
     def settings(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> DetectorSettings:
-        """The settings of a detector, with forecasters that all detectors with the same choice share."""
-        shared = {"forecaster": self._shared_forecasters(settings), "forecaster_options": None}
-        return DetectorSettings(list(features), **{**settings, **shared})
+        """The settings of a detector. Detectors with the same choice share forecasters, because a model is large."""
+        shared = tuple(self._forecaster(*named) for named in named_forecasters(settings)) or None
+        return DetectorSettings(list(features), **{**settings, "forecaster": shared, "forecaster_options": None})
 
     def _check(self, kept: int, working: int, rows: int) -> None:
         """Refuse a block that would exceed a memory limit."""
@@ -296,10 +288,6 @@ class Allocation:
         features, settings = json.loads(key)
         made = self.settings(tuple(features), settings)
         return memory_bytes(made), working_bytes(made)
-
-    def _shared_forecasters(self, settings: Mapping[str, Any]) -> tuple[Forecaster, ...] | None:
-        """The forecasters for these settings. Signals with the same choice share them, because a model is large."""
-        return tuple(self._forecaster(*named) for named in named_forecasters(settings)) or None
 
     def _forecaster(self, name: str, options: Mapping[str, Any]) -> Forecaster:
         key = json.dumps([name, options], sort_keys=True)

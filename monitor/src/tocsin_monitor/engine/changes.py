@@ -22,7 +22,7 @@ from tocsin_monitor.engine.replay import (
     learn_what_can_be,
     remember_peer,
 )
-from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
+from tocsin_monitor.engine.signals import AnySignal, MonitoredSignal, QuarantinedSignal, state_of
 from tocsin_monitor.errors import DamagedError, MonitorError, RefusedError, refusing
 from tocsin_monitor.store import Ended, IncidentRow, ReferenceRow, SignalRow, StoreWriter
 
@@ -122,12 +122,12 @@ class DetectorReplacement:
             self._state.tell([(new, closed)])
 
     def _store(
-        self, signal: MonitoredSignal | QuarantinedSignal, new: MonitoredSignal, number: int | None, ended: Ended,
+        self, signal: AnySignal, new: MonitoredSignal, number: int | None, ended: Ended,
         change: Change | None,
     ) -> tuple[tuple[SignalBlock, int], IncidentRow | None]:  # fmt: skip
         """Store a signal's new detector; returns its place, and the closed incident with this number."""
         now, closed = time.time_ns(), None
-        new.block.forget_incidents(new.place)
+        new.block.fleet.forget_incidents(new.place)  # the next alarm starts a new one
         state = state_of(new)
         # Take the place before anything is stored: a stored detector without room would fail again at every start.
         with (

@@ -183,12 +183,8 @@ class Engine:
         if self._inbox.stopping:
             raise StoppedError
         self._inbox.accept_batches(f"rebuilding signals: {done} of {total}")
-        self._take_rebuilt()
-
-    def _take_rebuilt(self) -> None:
-        """Process batches for signals that are already rebuilt; the others keep waiting."""
-        batches = self._inbox.next_batches(self._state.rebuilding)
-        if batches:
+        # Batches for signals that are already rebuilt; the others keep waiting.
+        if batches := self._inbox.next_batches(self._state.rebuilding):
             self._take(batches)
 
     def _suspend(self, progress: str) -> None:
@@ -209,8 +205,7 @@ class Engine:
     def _work_once(self) -> None:
         for command in self._inbox.take_commands():
             self._run_command(command)
-        batches = self._inbox.next_batches()
-        if batches:
+        if batches := self._inbox.next_batches():
             self._take(batches)
         self._upkeep.save_due_states()
         self._do_chores()

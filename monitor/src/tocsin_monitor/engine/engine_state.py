@@ -13,7 +13,7 @@ from tocsin_monitor.engine.events import Events
 from tocsin_monitor.engine.incidents import Budgets, put_incident
 from tocsin_monitor.engine.pending_imports import PendingImports
 from tocsin_monitor.engine.signal_templates import in_force
-from tocsin_monitor.engine.signals import STATES_AT_ONCE, MonitoredSignal, QuarantinedSignal, SignalStatus
+from tocsin_monitor.engine.signals import STATES_AT_ONCE, AnySignal, MonitoredSignal, QuarantinedSignal, SignalStatus
 from tocsin_monitor.engine.stages import JudgedObservation, Received
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.hub import Hub
@@ -99,9 +99,9 @@ class EngineState:
         except KeyError:
             raise UnknownError(f"there is no signal {name!r}") from None
 
-    def by_id(self, number: int) -> MonitoredSignal | QuarantinedSignal:
+    def by_id(self, number: int) -> AnySignal:
         """The signal with this id. It searches all signals, which is fast enough for what people do."""
-        everything: tuple[MonitoredSignal | QuarantinedSignal, ...] = (
+        everything: tuple[AnySignal, ...] = (
             *self.signals.values(),
             *self.quarantined.values(),
         )
@@ -180,7 +180,7 @@ class EngineState:
         if incidents:
             self.count()
 
-    def forget(self, signal: MonitoredSignal | QuarantinedSignal) -> None:
+    def forget(self, signal: AnySignal) -> None:
         """Forget a removed signal and free its place."""
         self.pending_imports.forget(signal.row.id)
         with self.lock:

@@ -12,9 +12,10 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from tocsin_monitor.config import EventSettings, SinkSettings
+from tocsin_monitor.engine.signals import AnySignal
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.store import LIMIT, PLACE, SOURCE, EventRow, IncidentFacts, Kind, StoreReader, StoreWriter
 from tocsin_monitor.tokens import fits_any
@@ -86,18 +87,6 @@ def choose(
 INHERITED = ("acknowledged", "acknowledged_by", "snoozed_until", "label", "note")
 
 
-class Sender(Protocol):
-    """Whatever has an incident."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-    @property
-    def source(self) -> str | None:
-        """Where its observations come from."""
-
-
 class Events:
     """Finds the event of each incident, and has the sinks told.
 
@@ -126,7 +115,7 @@ class Events:
             if not row.open:
                 self._held[row.id] = row.opened + self._hold
 
-    def note(self, writer: StoreWriter, signal: Sender, number: int, facts: IncidentFacts, now: int) -> None:
+    def note(self, writer: StoreWriter, signal: AnySignal, number: int, facts: IncidentFacts, now: int) -> None:
         """An incident that people are to be told of began, went on or is over: so did its event."""
         event = writer.event_of(number)
         grown = event is None
@@ -176,7 +165,7 @@ class Events:
         else:
             self._drop(event.id)
 
-    def _join(self, writer: StoreWriter, signal: Sender, number: int, facts: IncidentFacts, now: int) -> EventRow:
+    def _join(self, writer: StoreWriter, signal: AnySignal, number: int, facts: IncidentFacts, now: int) -> EventRow:
         self._drop_told(now)
         kind, start = facts.kind, facts.start
         levels = self._settings.levels
@@ -202,7 +191,7 @@ class Events:
         return row
 
     def _tell(
-        self, writer: StoreWriter, signal: Sender, event: EventRow, number: int, facts: IncidentFacts, now: int,
+        self, writer: StoreWriter, signal: AnySignal, event: EventRow, number: int, facts: IncidentFacts, now: int,
         grown: bool,
     ) -> None:  # fmt: skip
         # A silence has no severity, and is always told.

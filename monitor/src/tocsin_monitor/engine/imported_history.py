@@ -16,10 +16,9 @@ from tocsin_monitor.engine.pending_imports import Progress, Span
 from tocsin_monitor.engine.replay import (
     TAKEN,
     incident_labels,
-    is_reached,
     learn_reference,
     remember_newest,
-    stored_input,
+    take_piece,
 )
 from tocsin_monitor.engine.signals import MonitoredSignal
 from tocsin_monitor.errors import NotReadyError, StoreError
@@ -67,39 +66,20 @@ class HistoryReplay:
         self._labels = incident_labels(reader, new, new.last_time)
         self.total = reader.count_observations(self.row.id, new.last_time, TAKEN)
 
-    def is_of(self, signal: MonitoredSignal) -> bool:
-        """Whether the signal is unchanged since the start."""
-        return signal.row is self.row and signal.reference is self.reference
-
     def step(self, reader: StoreReader) -> ReplayStep:
-        new = self.new
-        # A piece ends where a label changed the detector.
-        end = self._labels.next_act(new.last_time)
-        rows = reader.observations(self.row.id, after=new.last_time, until=end, statuses=TAKEN, limit=PIECE)
-        judged = self._judge(rows)
-        if end is not None and is_reached(end, rows, PIECE):
-            self._labels.act(new, end)
-        closed = [incident for _, incident in new.block.take_closed()]
-        return ReplayStep(len(rows), judged, self._past(closed), more=len(rows) == PIECE or end is not None)
+        rows, verdicts, closed, more = take_piece(reader, self.new, self._labels, PIECE)
+        judged = [
+            replace(row, judged=replace(verdict, value=row.judged.value))
+            for row, verdict in zip(rows, verdicts, strict=True)
+            if row.status is Status.IMPORTED and self.span.first <= row.time <= self.span.last
+        ]
+        self._alarms.update(row.time for row in judged if row.judged.alarm)
+        return ReplayStep(len(rows), judged, self._past(closed), more)
 
     def last_incident(self) -> list[IncidentFacts]:
         """The incident still open at the end, if it is in the imported history. It ends there."""
         going_on = self.new.block.fleet.open_incident(self.new.place)
         return [] if going_on is None else self._past([going_on])
-
-    def _judge(self, rows: Sequence[ObservationRow]) -> list[ObservationRow]:
-        if not rows:
-            return []
-        new, span = self.new, self.span
-        verdicts = new.block.run({new.place: stored_input(new, rows, self._labels)})[new.place].judged
-        judged = [
-            replace(row, judged=replace(verdict, value=row.judged.value))
-            for row, verdict in zip(rows, verdicts, strict=True)
-            if row.status is Status.IMPORTED and span.first <= row.time <= span.last
-        ]
-        self._alarms.update(row.time for row in judged if row.judged.alarm)
-        new.last_time = rows[-1].time
-        return judged
 
     def _past(self, incidents: Sequence[Incident]) -> list[IncidentFacts]:
         now = time.time_ns()
@@ -150,7 +130,8 @@ class HistoryLearner:
                 self._stopping.wait(PAUSE)
             except Exception as error:
                 log.exception("the history of %r cannot be learned", name)
-                self._give_up(name, error)
+                # The current detector stays, and the next start tries again.
+                self._state.pending_imports.fail(name, str(error))
 
     def _learn(self, name: str, span: Span) -> None:
         state = self._state
@@ -200,7 +181,9 @@ class HistoryLearner:
         """
         state, number = self._state, replay.row.id
         signal = state.signals.get(name)
-        if signal is None or not replay.is_of(signal) or state.pending_imports.span(number) != replay.span:
+        if signal is None or signal.row is not replay.row or signal.reference is not replay.reference:
+            return None
+        if state.pending_imports.span(number) != replay.span:
             return None
         with state.store.reading() as reader:
             pieces = [replay.step(reader)]  # observations that arrived meanwhile
@@ -218,10 +201,6 @@ class HistoryLearner:
             remember_newest(reader, signal)
         state.count()
         return sum(len(piece.incidents) for piece in pieces)
-
-    def _give_up(self, name: str, error: Exception) -> None:
-        """Keep the current detector. The next start tries again."""
-        self._state.pending_imports.fail(name, str(error))
 
 
 def _put(writer: StoreWriter, pieces: Sequence[ReplayStep]) -> None:

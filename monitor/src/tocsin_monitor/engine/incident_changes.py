@@ -1,6 +1,7 @@
 """What people do about incidents and events: acknowledge, snooze, label, and plan maintenance."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
@@ -12,7 +13,7 @@ from tocsin_monitor.engine.held_labels import FALSE_ALARM, FAULT, NOT_HELD, hold
 from tocsin_monitor.engine.incidents import alarm_facts
 from tocsin_monitor.engine.lifecycle import check_text
 from tocsin_monitor.engine.replay import TAKEN, latest
-from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
+from tocsin_monitor.engine.signals import AnySignal, MonitoredSignal, QuarantinedSignal, state_of
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.observations import LONGEST_NAME
 from tocsin_monitor.schedules import Schedule
@@ -21,19 +22,32 @@ from tocsin_monitor.store import IncidentRow, LabelName, MaintenanceRow, StoreRe
 LONGEST_NOTE = 2000
 
 
-class IncidentChanges(Changes):
-    """Changes of incidents. Each returns the incident as JSON."""
+class Handling(Changes, ABC):
+    """What people do about incidents and events alike. Each call returns it as JSON.
+
+    `patterns` are those that the caller is limited to: all signals of an event match them, and all that join later.
+    """
 
     @on_engine_thread
-    def acknowledge(self, number: int, by: str | None, note: str | None = None) -> dict[str, Any]:
-        """Acknowledge an incident; None for `by` takes that back."""
+    def acknowledge(
+        self, number: int, by: str | None, note: str | None = None, patterns: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Acknowledge it; None for `by` takes that back."""
         fields: dict[str, Any] = {"acknowledged": time.time_ns() if by else None, "acknowledged_by": by}
-        return self._change(number, {**fields, **given_note(note)})
+        return self._change(number, {**fields, **given_note(note)}, patterns)
 
     @on_engine_thread
-    def snooze(self, number: int, until: int | None) -> dict[str, Any]:
-        """Send no messages about an incident until a time; None ends the snooze."""
-        return self._change(number, {"snoozed_until": until})
+    def snooze(self, number: int, until: int | None, patterns: Sequence[str] = ()) -> dict[str, Any]:
+        """Send no messages about it until a time; None ends the snooze."""
+        return self._change(number, {"snoozed_until": until}, patterns)
+
+    @abstractmethod
+    def _change(self, number: int, fields: Mapping[str, Any], patterns: Sequence[str] = ()) -> dict[str, Any]:
+        """Change these fields of it."""
+
+
+class IncidentChanges(Handling):
+    """Changes of incidents."""
 
     @on_engine_thread
     def label(
@@ -60,7 +74,7 @@ class IncidentChanges(Changes):
                 with self._state.store.reading() as reader:
                     settle_share(reader, signal, before, fields)
                 return incident_json(self.end_false_alarm(signal, {**fields, **NOT_HELD}), signal.name)
-            return self._change(number, fields, hold)
+            return self._change(number, fields, hold=hold)
         if isinstance(signal, QuarantinedSignal):
             raise RefusedError(signal.message)
         if before.kind != "alarm":
@@ -106,7 +120,9 @@ class IncidentChanges(Changes):
             raise UnknownError(f"there is no incident {number}")
         return row
 
-    def _change(self, number: int, fields: Mapping[str, Any], hold: bool = False) -> dict[str, Any]:
+    def _change(
+        self, number: int, fields: Mapping[str, Any], patterns: Sequence[str] = (), *, hold: bool = False
+    ) -> dict[str, Any]:
         row = self._incident(number)
         signal = self._state.by_id(row.signal)
         with self._state.store.transaction() as writer:
@@ -114,16 +130,14 @@ class IncidentChanges(Changes):
             change_incident(writer, signal, row, {**fields, **held})
         return self._published(number, signal)
 
-    def _published(self, number: int, signal: MonitoredSignal | QuarantinedSignal) -> dict[str, Any]:
+    def _published(self, number: int, signal: AnySignal) -> dict[str, Any]:
         """Publish an incident as it is now, and return it."""
         shape = incident_json(self._incident(number), signal.name)
         self._state.hub.publish("incident", shape)
         return shape
 
 
-def share_given_back(
-    signal: MonitoredSignal | QuarantinedSignal, row: IncidentRow, label: str | None
-) -> dict[str, Any]:
+def share_given_back(signal: AnySignal, row: IncidentRow, label: str | None) -> dict[str, Any]:
     """The change of `given_back` that comes with a label, if any."""
     if row.kind != "alarm" or (label == FAULT) == (row.given_back is not None):
         return {}
@@ -131,9 +145,7 @@ def share_given_back(
     return {"given_back": latest(last, row.end) if label == FAULT else None}
 
 
-def change_incident(
-    writer: StoreWriter, signal: MonitoredSignal | QuarantinedSignal, row: IncidentRow, fields: Mapping[str, Any]
-) -> None:
+def change_incident(writer: StoreWriter, signal: AnySignal, row: IncidentRow, fields: Mapping[str, Any]) -> None:
     """Change fields of an incident. If its share is given back, the detector's state is stored with that."""
     writer.change_incident(row.id, **fields)
     if isinstance(signal, MonitoredSignal) and settle_share(writer, signal, row, fields):
@@ -173,28 +185,12 @@ MOST_PUBLISHED = 50
 MOST_LABELLED = 1000
 
 
-class EventChanges(Changes):
-    """What people do to events; each call gives the event as it is shown.
-
-    `patterns` are those that the caller is limited to: all signals of the event match them, and all that join later.
-    """
+class EventChanges(Handling):
+    """What people do to events."""
 
     def __init__(self, state: EngineState, ask: Ask, incidents: IncidentChanges) -> None:
         super().__init__(state, ask)
         self._incidents = incidents
-
-    @on_engine_thread
-    def acknowledge(
-        self, number: int, by: str | None, note: str | None = None, patterns: Sequence[str] = ()
-    ) -> dict[str, Any]:
-        """Somebody has seen an event; with `by` None nobody has."""
-        fields: dict[str, Any] = {"acknowledged": time.time_ns() if by else None, "acknowledged_by": by}
-        return self._change(number, {**fields, **given_note(note)}, patterns)
-
-    @on_engine_thread
-    def snooze(self, number: int, until: int | None, patterns: Sequence[str] = ()) -> dict[str, Any]:
-        """Nobody is to be told of an event until then; None ends that."""
-        return self._change(number, {"snoozed_until": until}, patterns)
 
     @on_engine_thread
     def label(
@@ -216,7 +212,7 @@ class EventChanges(Changes):
             event = reader.event_of(signal.alarm_incident)
         return event is not None and event.id == number
 
-    def _change(self, number: int, fields: dict[str, Any], patterns: Sequence[str]) -> dict[str, Any]:
+    def _change(self, number: int, fields: Mapping[str, Any], patterns: Sequence[str] = ()) -> dict[str, Any]:
         with self._state.store.transaction() as writer:
             if patterns:
                 self._state.events.limit(writer, number, patterns)

@@ -10,9 +10,9 @@ import numpy as np
 
 from tocsin.detection import POOL, Incident, IncidentBudget, alike
 from tocsin_monitor.config import BudgetSettings
-from tocsin_monitor.engine.events import Events, Sender
+from tocsin_monitor.engine.events import Events
 from tocsin_monitor.engine.held_labels import held_label
-from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal
+from tocsin_monitor.engine.signals import NOTHING, AnySignal, MonitoredSignal
 from tocsin_monitor.engine.stages import Received
 from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, StoreReader, StoreWriter
 
@@ -135,7 +135,7 @@ def _range_text(signal: MonitoredSignal, feature: str, value: float) -> str:
 
 
 def put_incident(
-    writer: StoreWriter, events: Events, signal: Sender, facts: IncidentFacts, now: int,
+    writer: StoreWriter, events: Events, signal: AnySignal, facts: IncidentFacts, now: int,
     withholds: Callable[[int], bool] = lambda number: False,
 ) -> int:  # fmt: skip
     """Store an incident as it now is, in its event, and what the sinks are to be told of it; returns its number.
@@ -158,7 +158,7 @@ def put_incident(
 
 
 def close_incident(
-    writer: StoreWriter, events: Events, signal: Sender, row: IncidentRow, ended: Ended, now: int
+    writer: StoreWriter, events: Events, signal: AnySignal, row: IncidentRow, ended: Ended, now: int
 ) -> None:
     """An incident that its detector does not end is over: a silence, or what a detector that is gone had found."""
     end = now if row.kind == "silence" else row.end

@@ -10,8 +10,8 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
 from pydantic import ValidationError
 
@@ -21,9 +21,10 @@ from tocsin_monitor.config import Settings, check_detector, with_known_files
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import close_incident
 from tocsin_monitor.engine.peers import cursor_of
-from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal
+from tocsin_monitor.engine.signals import AnySignal, MonitoredSignal
 from tocsin_monitor.engine.stages import values_of
 from tocsin_monitor.errors import RefusedError
+from tocsin_monitor.fields import Shown
 from tocsin_monitor.observations import MOST_FEATURES, Observation, check_name
 from tocsin_monitor.rules import NO_RULES, SignalRules
 from tocsin_monitor.store import SignalRow, StoreWriter, given_features
@@ -61,14 +62,10 @@ def create(state: EngineState, rows: Sequence[SignalRow]) -> dict[str, str]:
                 refused[row.name] = str(error)
         with state.store.transaction() as writer:
             stored = [
-                writer.add_signal(
-                    name=row.name, features=row.features, settings=row.settings, silent_after=row.silent_after,
-                    unit=row.unit, template=row.template, created=row.created, every=row.every,
-                    aggregate=row.aggregate, source=row.source, rules=row.rules,
-                )
+                writer.add_signal(**{field.name: getattr(row, field.name) for field in fields(SignalRow)[1:]})
                 for row in rows
                 if row.name in placed
-            ]  # fmt: skip
+            ]
     now = time.time_ns()
     for row in stored:
         with state.lock:
@@ -223,10 +220,8 @@ def _encodable(text: str) -> bool:
 class Affected:
     """The signals to which a template applies, by name."""
 
-    #: Those with the settings that templates gave them so far.
-    signals: tuple[str, ...]
-    #: Those with other settings.
-    own: tuple[str, ...]
+    signals: Annotated[tuple[str, ...], Shown("Those with the settings that templates gave them so far.")]
+    own: Annotated[tuple[str, ...], Shown("Those with other settings.")]
 
 
 def configured(settings: Settings, row: SignalRow, detector: dict[str, Any]) -> SignalRow:
@@ -290,7 +285,7 @@ REMOVED_AT_ONCE = 10
 _MANY = 1000
 
 
-def leave(state: EngineState, signal: MonitoredSignal | QuarantinedSignal) -> None:
+def leave(state: EngineState, signal: AnySignal) -> None:
     """Remove a signal: at once if no sink is to hear of it, or else as soon as they have."""
     number, now = signal.row.id, time.time_ns()
     with state.store.transaction() as writer:

@@ -32,10 +32,6 @@ class Span:
     first: int
     last: int
 
-    def with_time(self, time: int) -> "Span":
-        """The span extended to this time."""
-        return Span(min(self.first, time), max(self.last, time))
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -57,31 +53,30 @@ class PendingImports:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._spans: dict[int, Span] = {}
-        self._names: dict[int, str] = {}
-        self._since: dict[int, float] = {}
+        #: By signal id: the signal's name, the span, and since when nothing more of it has arrived.
+        self._waiting: dict[int, tuple[str, Span, float]] = {}
         self._progress: OrderedDict[str, Progress] = OrderedDict()
 
     def __contains__(self, number: object) -> bool:
-        return number in self._spans
+        return number in self._waiting
 
     def __len__(self) -> int:
-        return len(self._spans)
+        return len(self._waiting)
 
     def recover(self, reader: StoreReader, signals: Iterable[MonitoredSignal]) -> None:
         """Read the waiting spans from the store again."""
         by_id = {signal.row.id: signal for signal in signals}
         found = {int(name.removeprefix(_PREFIX)): text for name, text in reader.cursors(_PREFIX).items()}
         with self._lock:
-            self._spans, self._names, self._since = {}, {}, {}
+            self._waiting = {}
             for number, text in found.items():
                 if number in by_id:
                     self._note(by_id[number], Span(*json.loads(text)), since=0.0)
-        for number in self._spans:
+        for number in self._waiting:
             # An incident that its detector found while it was rebuilt belongs to the history: nobody is notified.
             signal = by_id[number]
             if signal.alarm_incident is None:
-                signal.block.forget_incidents(signal.place)
+                signal.block.fleet.forget_incidents(signal.place)
 
     def put(self, writer: StoreWriter, past: Sequence[Received]) -> None:
         """Store that these observations wait, in the transaction that stores them."""
@@ -96,8 +91,7 @@ class PendingImports:
                 self._note(signal, span, since=time.monotonic())
 
     def _note(self, signal: MonitoredSignal, span: Span, since: float) -> None:
-        number = signal.row.id
-        self._spans[number], self._names[number], self._since[number] = span, signal.name, since
+        self._waiting[signal.row.id] = signal.name, span, since
         self._remember(Progress(signal.name, "waiting"))
 
     def _grown(self, past: Sequence[Received]) -> dict[MonitoredSignal, Span]:
@@ -105,22 +99,19 @@ class PendingImports:
         for one in past:
             signal = one.signal
             if isinstance(signal, MonitoredSignal):
-                span = grown.get(signal) or self._spans.get(signal.row.id) or Span(one.time, one.time)
-                grown[signal] = span.with_time(one.time)
+                span = grown.get(signal) or self.span(signal.row.id) or Span(one.time, one.time)
+                grown[signal] = Span(min(span.first, one.time), max(span.last, one.time))
         return grown
 
     def span(self, number: int) -> Span | None:
         """The waiting span of a signal."""
-        return self._spans.get(number)
+        return self._waiting[number][1] if number in self._waiting else None
 
     def due(self) -> tuple[str, Span] | None:
         """A signal whose history has arrived, with its waiting span."""
         ready = time.monotonic() - QUIET
         with self._lock:
-            for number, since in self._since.items():
-                if since <= ready:
-                    return self._names[number], self._spans[number]
-        return None
+            return next(((name, span) for name, span, since in self._waiting.values() if since <= ready), None)
 
     def end(self, writer: StoreWriter, number: int) -> None:
         """Store that nothing of this signal waits anymore."""
@@ -129,9 +120,7 @@ class PendingImports:
     def forget(self, number: int) -> None:
         """Forget the waiting span of a signal, for good or until the next start."""
         with self._lock:
-            self._spans.pop(number, None)
-            self._names.pop(number, None)
-            self._since.pop(number, None)
+            self._waiting.pop(number, None)
 
     def tell(self, progress: Progress) -> None:
         """Remember the progress of an import."""
@@ -140,7 +129,7 @@ class PendingImports:
 
     def fail(self, signal: str, message: str) -> None:
         """Remember that an import cannot be judged. The next start tries again."""
-        for number in [number for number, name in self._names.items() if name == signal]:
+        for number in [number for number, (name, *_) in self._waiting.items() if name == signal]:
             self.forget(number)
         self.tell(replace(self.progress(signal) or Progress(signal, "failed"), stage="failed", message=message))
 

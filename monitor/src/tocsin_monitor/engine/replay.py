@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from tocsin.detection import Incident
 from tocsin_monitor.as_json import time_text
 from tocsin_monitor.engine.block import DetectorInput, SignalBlock
 from tocsin_monitor.engine.kept_forecasts import Floats, KeptForecasts
 from tocsin_monitor.engine.peers import cursor_of
 from tocsin_monitor.engine.signals import NOTHING, RECENT, MonitoredSignal
 from tocsin_monitor.errors import RefusedError
-from tocsin_monitor.observations import Status
+from tocsin_monitor.observations import Status, StoredVerdict
 from tocsin_monitor.store import ObservationRow, StoreReader
 
 log = logging.getLogger("tocsin.engine")
@@ -110,7 +111,7 @@ def replay(
     rebuilt = {signal: Rebuilding(KeptForecasts(*shape, stored.get(signal.row.id))) for signal in signals}
     replayed = _take_stored(reader, block, signals, labels, rebuilt, check)
     for signal in labels:
-        block.forget_incidents(signal.place)
+        block.fleet.forget_incidents(signal.place)
         signal.last_time = latest(signal.last_time, renewed[signal])
     for signal in signals:
         remember_newest(reader, signal, rebuilt[signal].newest)
@@ -148,6 +149,25 @@ def _take_stored(
         left = [signal for signal in left if len(pieces[signal]) == PIECE or ends[signal] is not None]
         taken += sum(map(len, pieces.values()))
     return taken
+
+
+def take_piece(
+    reader: StoreReader, new: MonitoredSignal, labels: IncidentLabels, most: int
+) -> tuple[list[ObservationRow], list[StoredVerdict], list[Incident], bool]:
+    """Let a new detector take the next `most` stored observations, up to where a label changed it.
+
+    Returns the observations, their verdicts, the incidents that ended, and whether there may be more.
+    """
+    end = labels.next_act(new.last_time)
+    rows = reader.observations(new.row.id, after=new.last_time, until=end, statuses=TAKEN, limit=most)
+    verdicts: list[StoredVerdict] = []
+    if rows:
+        verdicts = new.block.run({new.place: stored_input(new, rows, labels)})[new.place].judged
+        new.last_time = rows[-1].time
+    if end is not None and is_reached(end, rows, most):
+        labels.act(new, end)
+    closed = [incident for _, incident in new.block.take_closed()]
+    return rows, verdicts, closed, len(rows) == most or end is not None
 
 
 def is_reached(end: int, rows: Sequence[ObservationRow], most: int) -> bool:
@@ -259,7 +279,7 @@ def learn_reference(
             f"a reference of {signal.name!r} must have at least {needed} observations with a value, got {there} "
             f"from start {time_text(reference.start)} to end {time_text(reference.end)}"
         )
-    signal.block.learn_reference(signal.place, signal.detector_input(times, values).values)
+    signal.block.fleet.learn_reference(signal.detector_input(times, values).values, row=signal.place)
     signal.last_time = times[-1]
 
 

@@ -30,14 +30,7 @@ from tocsin_monitor.engine.lifecycle import (
 )
 from tocsin_monitor.engine.replay import TAKEN, latest, value_of
 from tocsin_monitor.engine.signal_templates import KnownTemplate
-from tocsin_monitor.engine.signals import (
-    NOTHING,
-    MonitoredSignal,
-    QuarantinedSignal,
-    SignalDetails,
-    SignalStatus,
-    state_of,
-)
+from tocsin_monitor.engine.signals import NOTHING, AnySignal, QuarantinedSignal, SignalDetails, SignalStatus, state_of
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.observations import check_name
 from tocsin_monitor.store import ReferenceRow, SignalRow, TemplateRow
@@ -99,7 +92,7 @@ class SignalChanges(Changes):
         signal = self._state.quarantined.get(name) or self._state.signal(name)
         return self._put(signal, templated(self._state.settings, signal.row))
 
-    def _put(self, signal: MonitoredSignal | QuarantinedSignal, row: SignalRow) -> SignalStatus:
+    def _put(self, signal: AnySignal, row: SignalRow) -> SignalStatus:
         """Store a signal's settings. If its detector's change, or it was quarantined, the detector learns anew."""
         state = self._state
         if isinstance(signal, QuarantinedSignal):

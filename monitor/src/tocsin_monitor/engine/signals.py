@@ -19,6 +19,8 @@ from tocsin_monitor.observations import StoredVerdict
 from tocsin_monitor.rules import SignalRules
 from tocsin_monitor.store import IncidentRow, ReferenceRow, SignalRow, StateRow, Store
 
+NOTHING = float("nan")
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -32,33 +34,42 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SignalStatus:
-    """The status of a signal; its JSON and its OpenAPI model follow from these fields. NaN is an unknown number."""
+    """The status of a signal; its JSON and its OpenAPI model follow from these fields. NaN is an unknown number.
+
+    The defaults are for what is not known while it is quarantined.
+    """
 
     id: int
     name: str
     features: tuple[str, ...]
     unit: str | None
     template: Annotated[str | None, Shown("The pattern of the template that its settings came from.")]
-    alarm_rate: Annotated[float, Shown("The tolerated rate of what `promise` names, per observation.")]
-    promise: Annotated[str, Shown("What the alarm rate limits: false incidents, or observations with p below it.")]
-    last_time: Annotated[Time | None, Shown("The time of the newest observation.")]
-    last_arrival: Annotated[Time | None, Shown("When the newest observation arrived.")]
-    value: Annotated[tuple[float, ...], Shown("The newest value of each feature.")]
-    p: float
-    severity: float
-    alarm: bool
-    warm: bool
-    observations: Annotated[int, Shown("How many observations it has learned from.")]
-    warm_up: Annotated[int, Shown("How many observations the warm-up takes.")]
+    alarm_rate: Annotated[float, Shown("The tolerated rate of what `promise` names, per observation.")] = NOTHING
+    promise: Annotated[str, Shown("What the alarm rate limits: false incidents, or observations with p below it.")] = (
+        "incidents"
+    )
+    last_time: Annotated[Time | None, Shown("The time of the newest observation.")] = None
+    last_arrival: Annotated[Time | None, Shown("When the newest observation arrived.")] = None
+    value: Annotated[tuple[float, ...], Shown("The newest value of each feature.")] = ()
+    p: float = NOTHING
+    severity: float = NOTHING
+    alarm: bool = False
+    warm: bool = False
+    observations: Annotated[int, Shown("How many observations it has learned from.")] = 0
+    warm_up: Annotated[int, Shown("How many observations the warm-up takes.")] = 0
     own_past_after: Annotated[
         int,
         Shown("How many it needs until its own past determines how rare something is; before, that is estimated."),
-    ]
-    silent: bool
+    ] = 0
+    silent: bool = False
     #: That of a value out of range, if there is one, else that of alarms, else the silence.
-    incident: Annotated[int | None, Shown("The open incident.")]
-    recent: Annotated[tuple[Point, ...], Shown("The newest observations: time, value of the first feature, p, alarm.")]
-    reference: Annotated[ReferenceRow | None, Shown("The reference it is compared with instead of its own past.")]
+    incident: Annotated[int | None, Shown("The open incident.")] = None
+    recent: Annotated[
+        tuple[Point, ...], Shown("The newest observations: time, value of the first feature, p, alarm.")
+    ] = ()
+    reference: Annotated[ReferenceRow | None, Shown("The reference it is compared with instead of its own past.")] = (
+        None
+    )
     quarantined: Annotated[str | None, Shown("Why it is quarantined: its detector cannot be rebuilt.")] = None
     warning: Annotated[str | None, Shown("What is wrong with its sampling, and which setting would do.")] = None
 
@@ -67,8 +78,7 @@ class SignalStatus:
 class SignalDetails:
     """What a signal's detector has learned, and its audit."""
 
-    #: For each feature, the mean weight of each lag in its calibration set.
-    weights: list[list[float]]
+    weights: Annotated[list[list[float]], Shown("For each feature the weight of each lag.")]
     audit: Audit
     guarantee: str
     settings: dict[str, Any]
@@ -86,7 +96,6 @@ SILENT_PACES = 10
 # Warn if observations come so many times as fast, or as slowly, as `interval` says.
 OFF_PACE = 3.0
 LEAST_SILENCE = 30.0
-NOTHING = float("nan")
 
 
 @dataclass(eq=False)
@@ -236,10 +245,6 @@ class MonitoredSignal:
         """The same for those whose interval is over. Aggregates get one interval more: parts may come a little late."""
         return self.absent(after, now - self.step * (1 if self.row.every is None else 2) + 1)
 
-    def is_ahead(self, now: int) -> bool:
-        """Whether its newest observation is ahead of the clock."""
-        return self.last_time is not None and self.last_time > now
-
     def forget_newest(self, after: int) -> None:
         """Forget observations after a time."""
         kept = [point for point in self.recent if point.time <= after]
@@ -336,32 +341,21 @@ class QuarantinedSignal:
     def status(self) -> SignalStatus:
         """Its status, as far as it is known."""
         row = self.row
-        promise = row.settings.get("promise")
         return SignalStatus(
             id=row.id,
             name=row.name,
             features=row.features,
             unit=row.unit,
             template=row.template,
-            alarm_rate=NOTHING,
-            promise=promise if promise == "observations" else "incidents",
-            last_time=None,
-            last_arrival=None,
+            promise="observations" if row.settings.get("promise") == "observations" else "incidents",
             value=(NOTHING,) * len(row.features),
-            p=NOTHING,
-            severity=NOTHING,
-            alarm=False,
-            warm=False,
-            observations=0,
-            warm_up=0,
-            own_past_after=0,
-            silent=False,
             incident=self.incidents[-1].id if self.incidents else None,
-            recent=(),
             reference=self.reference,
             quarantined=self.reason,
         )
 
+
+AnySignal = MonitoredSignal | QuarantinedSignal
 
 # The states stored in one turn. With more, observations would wait.
 STATES_AT_ONCE = 8

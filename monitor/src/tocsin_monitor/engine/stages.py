@@ -14,7 +14,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import TypeVar, dataclass_transform
 
-from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal, QuarantinedSignal
+from tocsin_monitor.engine.signals import NOTHING, AnySignal, MonitoredSignal, QuarantinedSignal
 from tocsin_monitor.errors import RefusedError
 from tocsin_monitor.observations import Batch, Observation, Outcome, Status, StoredVerdict
 from tocsin_monitor.store import MaintenanceRow, ObservationRow
@@ -38,7 +38,7 @@ def stage(cls: type[T]) -> type[T]:
 class Received:
     """A valid observation of an existing signal, with a value for each feature that is sent."""
 
-    signal: MonitoredSignal | QuarantinedSignal
+    signal: AnySignal
     time: int
     values: tuple[float, ...]
     #: Whether it is imported history.
@@ -118,7 +118,7 @@ def in_time(time: int | None, latest: int) -> bool:
 
 
 def receive(
-    observation: Observation, signal: MonitoredSignal | QuarantinedSignal | None, refused: Mapping[str, str],
+    observation: Observation, signal: AnySignal | None, refused: Mapping[str, str],
     batch: Batch, now: int, latest: int,
 ) -> Received | Outcome:  # fmt: skip
     """An observation with its signal, or the outcome if it cannot be taken.

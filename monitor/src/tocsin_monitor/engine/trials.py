@@ -25,11 +25,10 @@ from tocsin_monitor.engine.replay import (
     TAKEN,
     IncidentLabels,
     incident_labels,
-    is_reached,
     latest,
     learn_reference,
     rebuilt_from,
-    stored_input,
+    take_piece,
 )
 from tocsin_monitor.engine.signal_changes import checked_template
 from tocsin_monitor.engine.signals import MonitoredSignal
@@ -70,17 +69,21 @@ class TrialRun:
         labels = self._begin(new)
         found = 0
         while not self.limits.reached:
-            taken, closed, more = self._step(new, labels)
-            self.limits.rows -= taken
+            with self._store.reading() as reader:
+                rows, _, closed, more = take_piece(reader, new, labels, PIECE)
+            self.limits.rows -= len(rows)
             found += _since(closed, since)
             going_on = new.block.fleet.open_incident(new.place)
             self.progress = replace(
-                self.progress, done=self.progress.done + taken, until=new.last_time, complete=not more,
+                self.progress, done=self.progress.done + len(rows), until=new.last_time, complete=not more,
                 incidents=found + _since([] if going_on is None else [going_on], since),
             )  # fmt: skip
             if not more:
                 break
-        raised = self._raised(new, since, self.progress.until)
+        until = self.progress.until
+        with self._store.reading() as reader:
+            past = reader.incidents(signal_id=new.row.id, kind="alarm", since=since, until=until, limit=MOST_COUNTED)
+        raised = sum(row.start >= since for row in past)
         stage: TrialStage = "cancelled" if self.limits.stop.is_set() else "done"
         self.progress = replace(self.progress, stage=stage, raised=raised)
 
@@ -101,24 +104,6 @@ class TrialRun:
         self.progress = replace(self.progress, total=min(total, self.limits.rows), warm=warm)
         return labels
 
-    def _step(self, new: MonitoredSignal, labels: IncidentLabels) -> tuple[int, list[Incident], bool]:
-        """Take the next piece: how many there were, the incidents that are over, and whether there may be more."""
-        end = labels.next_act(new.last_time)
-        with self._store.reading() as reader:
-            rows = reader.observations(new.row.id, after=new.last_time, until=end, statuses=TAKEN, limit=PIECE)
-        if rows:
-            new.block.run({new.place: stored_input(new, rows, labels)})
-            new.last_time = rows[-1].time
-        if end is not None and is_reached(end, rows, PIECE):
-            labels.act(new, end)
-        closed = [incident for _, incident in new.block.take_closed()]
-        return len(rows), closed, len(rows) == PIECE or end is not None
-
-    def _raised(self, new: MonitoredSignal, since: int, until: int | None) -> int:
-        with self._store.reading() as reader:
-            rows = reader.incidents(signal_id=new.row.id, kind="alarm", since=since, until=until, limit=MOST_COUNTED)
-        return sum(row.start >= since for row in rows)
-
 
 def _since(incidents: Sequence[Incident], since: int) -> int:
     return sum(nanoseconds(one.start) >= since for one in incidents)
@@ -134,11 +119,11 @@ Fresh = Callable[[MonitoredSignal], MonitoredSignal]
 
 @dataclass(frozen=True, slots=True)
 class SignalFinding:
-    """How many incidents a signal would have had, and how many it had."""
+    """What a trial found for one signal."""
 
     signal: str
-    incidents: int
-    raised: int
+    incidents: Annotated[int, Shown("How many incidents it would have had.")]
+    raised: Annotated[int, Shown("How many incidents it had.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +131,15 @@ class ManyProgress:
     """How far a trial for many signals is."""
 
     stage: TrialStage
-    #: How many signals it is about, and how many of them it tries at most.
-    signals: int
-    chosen: int
-    #: Of the signals tried so far; those that change most come first.
-    found: tuple[SignalFinding, ...] = ()
-    #: Why some cannot be tried, by signal.
-    failed: tuple[tuple[str, str], ...] = ()
-    #: How many observations were judged.
-    done: int = 0
-    #: Whether all chosen signals were tried up to their newest observations.
-    complete: bool = False
-    #: Whether all detectors were warm before incidents counted.
-    warm: bool = True
-    message: str = ""
+    signals: Annotated[int, Shown("How many signals it is about.")]
+    chosen: Annotated[int, Shown("How many of them it tries at most.")]
+    found: Annotated[tuple[SignalFinding, ...], Shown("The signals tried; those that change most come first.")] = ()
+    #: Why, by signal.
+    failed: Annotated[tuple[tuple[str, str], ...], Shown("Signals that cannot have these settings.")] = ()
+    done: Annotated[int, Shown("How many observations were judged.")] = 0
+    complete: Annotated[bool, Shown("Whether all that were chosen were tried up to their newest observations.")] = False
+    warm: Annotated[bool, Shown("Whether all detectors were warm before incidents counted.")] = True
+    message: Annotated[str, Shown("Why it failed.")] = ""
 
 
 def sample(names: Sequence[str]) -> list[str]:

@@ -59,7 +59,7 @@ class Upkeep:
                     if signal.last_arrival is not None:
                         signal.last_arrival += round(jump * 1e9)
         now = time.time_ns()
-        state.metrics.signals_ahead.set(sum(signal.is_ahead(now) for signal in state.signals.values()))
+        state.metrics.signals_ahead.set(sum((signal.last_time or 0) > now for signal in state.signals.values()))
 
     def save_due_states(self, least: int = STATES_AT_ONCE) -> None:
         """Store the states that are due, a few of them, those first that have waited longest.

@@ -1,45 +1,41 @@
 """Access: the tokens, which administrators create and revoke, and the log of who changed what."""
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 
-from tocsin_monitor.as_json import time_or_none, time_text
+from tocsin_monitor.as_json import json_of
 from tocsin_monitor.errors import RefusedError
-from tocsin_monitor.http.auth import ADMIN, ANYBODY, Keys
-from tocsin_monitor.http.bodies import TAKES_JSON
-from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY
+from tocsin_monitor.http.auth import ADMIN, ANYBODY
 from tocsin_monitor.http.incidents import LARGEST_ID
 from tocsin_monitor.http.monitor_access import Monitor, done, from_store, reply
-from tocsin_monitor.http.replies import AccessLogReply, Me, NewToken, Tokens
+from tocsin_monitor.http.replies import SECRET, AccessLogReply, Me, NewToken, Tokens
 from tocsin_monitor.http.requests import TokenIn
-from tocsin_monitor.store import StoreWriter, TokenRow
+from tocsin_monitor.http.routes import ApiRouter
+from tocsin_monitor.store import AccessLogRow, StoreWriter, TokenRow
 from tocsin_monitor.tokens import NAME_PATTERN, check_patterns, hash_token, make_token
 
 MOST_ENTRIES = 1000
-router = APIRouter(tags=["tokens"])
-log_router = APIRouter(tags=["system"])
+router = ApiRouter(tags=["tokens"])
+log_router = ApiRouter(tags=["system"])
 
 
-@router.get("/me", summary="The caller", response_model=Me, responses=COMMON)
+@router.get("/me", summary="The caller", response_model=Me)
 async def me(caller: ANYBODY) -> Response:
     """The name and role of the caller's token, the roles it includes, and its limits."""
     may = sorted(caller.role.includes)
     return reply({"name": caller.name, "role": caller.role, "may": may, "match": caller.patterns})
 
 
-@router.get("/tokens", summary="All tokens", response_model=Tokens, responses=COMMON)
+@router.get("/tokens", summary="All tokens", response_model=Tokens)
 async def list_tokens(monitor: Monitor, caller: ADMIN) -> Response:
     """Their names, roles and times; the tokens themselves are not stored."""
     rows = await from_store(monitor, lambda reader: reader.tokens())
-    return reply({"tokens": [_json(row) for row in rows]})
+    return reply({"tokens": [json_of(TokenRow, row, SECRET) for row in rows]})
 
 
-@router.post(
-    "/tokens", summary="Create a token", status_code=201, response_model=NewToken, responses=WITH_BODY,
-    dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/tokens", summary="Create a token", status_code=201, response_model=NewToken)
 async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN) -> Response:
     """Only this reply shows it. The first token must have the role admin, since from then on a token is required."""
     now, token = time.time_ns(), make_token()
@@ -57,13 +53,11 @@ async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN)
         writer.add_token(row.name, row.role, row.hash, row.created, row.expires, row.patterns)
 
     await done(monitor.engine.write(write))
-    _keys(request).forget()
-    return reply({**_json(row), "token": token}, 201)
+    request.app.state.keys.forget()
+    return reply({**json_of(TokenRow, row, SECRET), "token": token}, 201)
 
 
-@router.delete(
-    "/tokens/{name}", summary="Revoke a token", status_code=204, response_class=Response, responses=COMMON | UNKNOWN,
-)  # fmt: skip
+@router.delete("/tokens/{name}", summary="Revoke a token", status_code=204)
 async def remove(
     name: Annotated[str, Path(pattern=NAME_PATTERN, description="The token's name.")],
     request: Request,
@@ -79,26 +73,11 @@ async def remove(
         writer.remove_token(name)
 
     await done(monitor.engine.write(write))
-    _keys(request).forget()
+    request.app.state.keys.forget()
     return Response(status_code=204)
 
 
-def _keys(request: Request) -> Keys:
-    keys: Keys = request.app.state.keys
-    return keys
-
-
-def _json(row: TokenRow) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "role": row.role,
-        "created": time_text(row.created),
-        "expires": time_or_none(row.expires),
-        "match": row.patterns,
-    }
-
-
-@log_router.get("/access-log", summary="The access log", response_model=AccessLogReply, responses=COMMON)
+@log_router.get("/access-log", summary="The access log", response_model=AccessLogReply)
 async def access_log(
     monitor: Monitor,
     caller: ADMIN,
@@ -108,15 +87,4 @@ async def access_log(
 ) -> Response:
     """Every change that a user made, the newest first. To page, pass the number of the last one as `before`."""
     rows = await from_store(monitor, lambda reader: reader.access_log(before_id=before, who=who, limit=limit))
-    shapes = [
-        {
-            "id": row.id,
-            "time": time_text(row.time),
-            "who": row.who,
-            "action": row.action,
-            "target": row.target,
-            "details": row.details,
-        }
-        for row in rows
-    ]
-    return reply({"access_log": shapes})
+    return reply({"access_log": [json_of(AccessLogRow, row) for row in rows]})

@@ -1,7 +1,7 @@
 """Azure Anomaly Detector's routes for single series, at its addresses and with its errors."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -17,6 +17,7 @@ from tocsin_monitor.azure import (
     detect_last,
     read_request,
 )
+from tocsin_monitor.azure.requests import R
 from tocsin_monitor.errors import OverloadedError
 from tocsin_monitor.http.auth import READER
 from tocsin_monitor.http.monitor_access import reply
@@ -30,22 +31,16 @@ AT_ONCE, _PATIENCE = 1, 20.0
 router = APIRouter(include_in_schema=False)
 
 
-@router.post("/{version}/timeseries/entire/detect")
-async def entire(request: Request, version: str, caller: READER) -> Response:
-    """Find all anomalies of a series."""
-    return await _answer(request, version, lambda body: detect_entire(read_request(DetectRequest, body)))
+def _detects(model: type[R], detect: Callable[[R], dict[str, Any]]) -> Callable[..., Awaitable[Response]]:
+    async def answer(request: Request, version: str, caller: READER) -> Response:
+        return await _answer(request, version, lambda body: detect(read_request(model, body)))
+
+    return answer
 
 
-@router.post("/{version}/timeseries/last/detect")
-async def last(request: Request, version: str, caller: READER) -> Response:
-    """Tell whether the last point of a series is an anomaly."""
-    return await _answer(request, version, lambda body: detect_last(read_request(DetectRequest, body)))
-
-
-@router.post("/{version}/timeseries/changepoint/detect")
-async def change_point(request: Request, version: str, caller: READER) -> Response:
-    """Find where the level of a series changes."""
-    return await _answer(request, version, lambda body: detect_change_points(read_request(ChangePointRequest, body)))
+router.post("/{version}/timeseries/entire/detect")(_detects(DetectRequest, detect_entire))
+router.post("/{version}/timeseries/last/detect")(_detects(DetectRequest, detect_last))
+router.post("/{version}/timeseries/changepoint/detect")(_detects(ChangePointRequest, detect_change_points))
 
 
 @router.api_route("/{version}/multivariate/{rest:path}", methods=["GET", "POST", "DELETE"])

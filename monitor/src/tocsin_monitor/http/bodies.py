@@ -2,12 +2,11 @@
 
 import math
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
-from fastapi import Depends, Request
 from pydantic_core import from_json
 from starlette.datastructures import Headers
 
@@ -31,19 +30,6 @@ def check_type(headers: Headers, *accepted: str) -> str:
     if coding.lower() != "identity":
         raise HttpError(415, f"the body must not be compressed, got {coding!r:.100}", "Content-Encoding")
     return found
-
-
-def _takes(accepted: str) -> Callable[[Request], Awaitable[None]]:
-    async def check(request: Request) -> None:
-        headers = request.headers
-        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-            check_type(headers, accepted)
-
-    return check
-
-
-#: A dependency: the body, if there is one, must be JSON.
-TAKES_JSON = Depends(_takes("application/json"))
 
 
 # gzip allows several parts, one after the other; what follows a part is copied for the next one.

@@ -2,25 +2,25 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, Field, model_validator
 
 from tocsin_monitor.access_log import LONGEST_DETAILS, AccessEntry, recording
 from tocsin_monitor.as_json import time_or_none
 from tocsin_monitor.errors import MonitorError, RefusedError
 from tocsin_monitor.http.auth import ADMIN, OPERATOR, WRITER, Caller
-from tocsin_monitor.http.bodies import TAKES_JSON
-from tocsin_monitor.http.errors import UNKNOWN, WITH_BODY, HttpError
+from tocsin_monitor.http.errors import UNKNOWN, HttpError
 from tocsin_monitor.http.incidents import check_end
 from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
 from tocsin_monitor.http.replies import Moment, list_of
-from tocsin_monitor.http.requests import Acknowledgement, Given, Label, Model, ShortText, SignalIn, Snooze, Text
+from tocsin_monitor.http.requests import Acknowledgement, Given, Groups, Label, Model, ShortText, SignalIn, Snooze, Text
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.store import StoreReader
 
 MOST_ITEMS = 1000
@@ -30,50 +30,35 @@ MOST_LEARNING = 200
 _AT_ONCE = 20
 # In seconds: what has not begun by then is reported as not done. Clients and proxies wait for a minute.
 _PATIENCE = 45.0
-router = APIRouter(prefix="/bulk", tags=["bulk"])
+router = ApiRouter(prefix="/bulk", tags=["bulk"], responses=UNKNOWN)
 
 
 class Chosen(Model):
     """Which signals: give their names, or a pattern."""
 
+    one_of: ClassVar[Groups] = (("signals", "pattern"),)
     signals: list[ShortText] | None = Field(None, min_length=1, max_length=MOST_ITEMS, description="Their names.")
     pattern: ShortText | None = Field(None, description="A name pattern with * and ?.", examples=["plant/line 2/*"])
-
-    @model_validator(mode="after")
-    def _one_choice(self) -> "Chosen":
-        if (self.signals is None) == (self.pattern is None):
-            raise ValueError("give either signals or pattern")
-        return self
 
 
 class BulkIncidents(Chosen):
     """What to do with the open incidents of these signals: give one of acknowledge, snooze and label."""
 
+    one_of: ClassVar[Groups] = (*Chosen.one_of, ("acknowledge", "snooze", "label"))
     acknowledge: Acknowledgement | None = None
     snooze: Snooze | None = None
     label: Label | None = None
-
-    @model_validator(mode="after")
-    def _one_action(self) -> "BulkIncidents":
-        if sum(one is not None for one in (self.acknowledge, self.snooze, self.label)) != 1:
-            raise ValueError("give one of acknowledge, snooze and label")
-        return self
 
 
 class BulkSignals(Chosen):
     """What to do with these signals: give one of reset, settings and template."""
 
+    one_of: ClassVar[Groups] = (*Chosen.one_of, ("reset", "settings", "template"))
     reset: Literal[True] | None = None
     settings: SignalIn | None = Field(None, description="What to change; all other settings stay as they are.")
     template: Literal[True] | None = Field(
         None, description="Give each the settings that a new signal of its name gets. Features and `every` stay."
     )
-
-    @model_validator(mode="after")
-    def _one_action(self) -> "BulkSignals":
-        if sum(one is not None for one in (self.reset, self.settings, self.template)) != 1:
-            raise ValueError("give one of reset, settings and template")
-        return self
 
 
 class BulkRemoval(Chosen):
@@ -138,10 +123,7 @@ class _Item:
     incident: int | None = None
 
 
-@router.post(
-    "/incidents", summary="Handle the open incidents of many signals", response_model=BulkReply,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/incidents", summary="Handle the open incidents of many signals", response_model=BulkReply)
 async def incidents(given: BulkIncidents, monitor: Monitor, caller: OPERATOR) -> Response:
     """Acknowledges, snoozes or labels each open incident. A signal without one is left out."""
     names = set(chosen_names(given, monitor, caller))
@@ -169,13 +151,10 @@ async def incidents(given: BulkIncidents, monitor: Monitor, caller: OPERATOR) ->
 
     items = [item(number, name) for number, name in found]
     learns = given.label is not None
-    return await _do(items, caller, _told(given), _missing(given, monitor, caller), 1 if learns else _AT_ONCE)
+    return await _do(items, given, monitor, caller, 1 if learns else _AT_ONCE)
 
 
-@router.post(
-    "/signals", summary="Reset or configure many signals", response_model=BulkReply,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/signals", summary="Reset or configure many signals", response_model=BulkReply)
 async def signals(given: BulkSignals, monitor: Monitor, caller: WRITER) -> Response:
     """Resets each detector, changes only the settings given, or applies templates; up to 200 signals."""
     names = chosen_names(given, monitor, caller)
@@ -190,17 +169,13 @@ async def signals(given: BulkSignals, monitor: Monitor, caller: WRITER) -> Respo
         wanted = settings.wanted()
         return _Item(name, "PUT", f"/signals/{name}", lambda: engine.configure(name, **wanted, keep=True))
 
-    return await _do(map(item, names), caller, _told(given), _missing(given, monitor, caller), 1)
+    return await _do(map(item, names), given, monitor, caller, 1)
 
 
-@router.post(
-    "/maintenance", summary="Add a maintenance window for each of many signals", response_model=BulkReply,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/maintenance", summary="Add a maintenance window for each of many signals", response_model=BulkReply)
 async def maintenance(given: BulkMaintenance, monitor: Monitor, caller: OPERATOR) -> Response:
     """For names that no pattern describes; for a pattern, add one window to `/maintenance`."""
     check_end(given.end, "end")
-    chosen = Chosen(signals=given.signals, pattern=None)
     engine = monitor.engine.maintenance
 
     def item(name: str) -> _Item:
@@ -208,14 +183,11 @@ async def maintenance(given: BulkMaintenance, monitor: Monitor, caller: OPERATOR
         add = lambda: engine.add(pattern, given.start, given.end, given.reason, caller.name)  # noqa: E731
         return _Item(name, "POST", "/maintenance", add)
 
-    names = chosen_names(chosen, monitor, caller)
-    return await _do(map(item, names), caller, _told(given), _missing(chosen, monitor, caller), _AT_ONCE)
+    names = chosen_names(Chosen(signals=given.signals, pattern=None), monitor, caller)
+    return await _do(map(item, names), given, monitor, caller, _AT_ONCE)
 
 
-@router.post(
-    "/removal/preview", summary="Preview the removal of many signals", response_model=RemovalPreview,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/removal/preview", summary="Preview the removal of many signals", response_model=RemovalPreview)
 async def preview_removal(given: Chosen, monitor: Monitor, caller: ADMIN) -> Response:
     """Which signals there are, and what would be lost; nothing is removed."""
     names = set(chosen_names(given, monitor, caller))
@@ -235,10 +207,7 @@ async def preview_removal(given: Chosen, monitor: Monitor, caller: ADMIN) -> Res
     )
 
 
-@router.post(
-    "/removal", summary="Remove many signals", response_model=BulkReply, responses=WITH_BODY | UNKNOWN,
-    dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/removal", summary="Remove many signals", response_model=BulkReply)
 async def remove(given: BulkRemoval, monitor: Monitor, caller: ADMIN) -> Response:
     """Removes each with its observations and incidents, as the preview named them."""
     names = chosen_names(given, monitor, caller)
@@ -250,7 +219,7 @@ async def remove(given: BulkRemoval, monitor: Monitor, caller: ADMIN) -> Respons
     def item(name: str) -> _Item:
         return _Item(name, "DELETE", f"/signals/{name}", lambda: engine.remove(name))
 
-    return await _do(map(item, names), caller, _told(given), _missing(given, monitor, caller), _AT_ONCE)
+    return await _do(map(item, names), given, monitor, caller, _AT_ONCE)
 
 
 def chosen_names(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[str]:
@@ -264,11 +233,11 @@ def chosen_names(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[
     return [name for name in dict.fromkeys(given.signals or ()) if name in known]
 
 
-def _missing(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[ItemOut]:
-    """The named signals that are not there, or do not concern the caller."""
+def _missing(names: Iterable[str], monitor: MonitorAccess, caller: Caller) -> list[ItemOut]:
+    """Those of these signals that are not there, or do not concern the caller."""
     known = {one.name for one in monitor.engine.overview()}
     found = []
-    for name in dict.fromkeys(given.signals or ()):
+    for name in dict.fromkeys(names):
         try:
             caller.check_signal(name)
         except HttpError as error:
@@ -284,18 +253,14 @@ def _check_count(found: int, most: int, what: str) -> None:
         raise RefusedError(f"at most {most} {what} can be changed at once, got {found}: choose fewer")
 
 
-def _told(given: Model) -> str:
-    """What the access log says of each item."""
-    return given.model_dump_json(exclude={"signals", "pattern", "count"}, exclude_none=True)[:LONGEST_DETAILS]
-
-
 async def _do(
-    items: Iterable[_Item], caller: Caller, details: str, missing: Sequence[ItemOut], at_once: int
+    items: Iterable[_Item], given: Chosen | BulkMaintenance, monitor: MonitorAccess, caller: Caller, at_once: int
 ) -> Response:
-    """Do everything, some at a time; what fails does not keep the others from being done."""
-    until = time.monotonic() + _PATIENCE
-    left = list(items)
-    told = list(missing)
+    """Do everything that is asked for, some at a time; what fails does not keep the others from being done."""
+    until, left = time.monotonic() + _PATIENCE, list(items)
+    told = _missing(given.signals or (), monitor, caller)
+    # What the access log says of each item.
+    details = given.model_dump_json(exclude={"signals", "pattern", "count"}, exclude_none=True)[:LONGEST_DETAILS]
     for first in range(0, len(left), at_once):
         some = left[first : first + at_once]
         if time.monotonic() > until:

@@ -39,14 +39,22 @@ class ConnectionSlot:
 
     def wait(self) -> None:
         """Record that it waits for a request."""
-        self._places.wait(self)
+        if self in self._places.taken:
+            self._places.waiting[self] = None
 
     def work(self) -> None:
         """Record that it has a request in progress."""
-        self._places.work(self)
+        self._places.waiting.pop(self, None)
 
     def leave(self) -> None:
-        self._places.leave(self)
+        """Give the slot back; once is enough."""
+        places = self._places
+        if self in places.taken:
+            places.taken.remove(self)
+            places.waiting.pop(self, None)
+            places.of_address[self.address] -= 1
+            if not places.of_address[self.address]:
+                del places.of_address[self.address]
 
 
 class ConnectionSlots:
@@ -58,48 +66,33 @@ class ConnectionSlots:
 
     def __init__(self, most: int, most_of_one: int) -> None:
         self._most, self._most_of_one = most, most_of_one
-        self._of_address: Counter[str] = Counter()
-        self._taken: set[ConnectionSlot] = set()
-        self._waiting: dict[ConnectionSlot, None] = {}  # the longest first
+        self.of_address: Counter[str] = Counter()
+        self.taken: set[ConnectionSlot] = set()
+        self.waiting: dict[ConnectionSlot, None] = {}  # the longest first
 
     def __len__(self) -> int:
-        return len(self._taken)
+        return len(self.taken)
 
     def enter(self, address: str) -> ConnectionSlot | None:
         """A slot for a new connection; None if all connections have a request in progress."""
-        if self._of_address[address] >= self._most_of_one and not self.free(address):
+        if self.of_address[address] >= self._most_of_one and not self.free(address):
             return None
-        if len(self._taken) >= self._most and not self.free():
+        if len(self.taken) >= self._most and not self.free():
             return None
         place = ConnectionSlot(self, address)
-        self._taken.add(place)
-        self._of_address[address] += 1
-        self._waiting[place] = None
+        self.taken.add(place)
+        self.of_address[address] += 1
+        place.wait()
         return place
 
     def free(self, address: str | None = None) -> bool:
         """Close the connection that has waited longest, from this address or from any; false if none waits."""
-        longest = next((one for one in self._waiting if address in (None, one.address)), None)
+        longest = next((one for one in self.waiting if address in (None, one.address)), None)
         if longest is None:
             return False
-        self.leave(longest)
+        longest.leave()
         longest.drop()
         return True
-
-    def wait(self, place: ConnectionSlot) -> None:
-        if place in self._taken:
-            self._waiting[place] = None
-
-    def work(self, place: ConnectionSlot) -> None:
-        self._waiting.pop(place, None)
-
-    def leave(self, place: ConnectionSlot) -> None:
-        if place in self._taken:
-            self._taken.remove(place)
-            self._waiting.pop(place, None)
-            self._of_address[place.address] -= 1
-            if not self._of_address[place.address]:
-                del self._of_address[place.address]
 
 
 class ClientConnection(H11Protocol):

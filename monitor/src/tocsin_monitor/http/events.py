@@ -4,29 +4,29 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from tocsin_monitor.as_json import event_json, incident_json, time_text
 from tocsin_monitor.errors import UnknownError
 from tocsin_monitor.http.auth import OPERATOR, READER, Caller
-from tocsin_monitor.http.bodies import TAKES_JSON
 from tocsin_monitor.http.causes import causes_of
-from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY, HttpError
+from tocsin_monitor.http.errors import UNKNOWN, HttpError
 from tocsin_monitor.http.incidents import LARGEST_ID, check_end, number_of
 from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
 from tocsin_monitor.http.replies import CausesOut, EventDetails, EventOut, EventsReply
 from tocsin_monitor.http.requests import Acknowledgement, EventLabel, Given, Snooze
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.observations import LONGEST_NAME
 from tocsin_monitor.store import EventRow, Kind, StoreReader
 
 MOST_EVENTS = 200
 MOST_MEMBERS = 1000
-router = APIRouter(prefix="/events", tags=["events"])
+router = ApiRouter(prefix="/events", tags=["events"])
 
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The event's number.")]
 
 
-@router.get("", summary="Events", response_model=EventsReply, responses=COMMON | UNKNOWN)
+@router.get("", summary="Events", response_model=EventsReply, responses=UNKNOWN)
 async def list_events(
     monitor: Monitor,
     caller: READER,
@@ -54,7 +54,7 @@ async def list_events(
     return reply({"events": await from_store(monitor, read)})
 
 
-@router.get("/{number}", summary="One event", response_model=EventDetails, responses=COMMON | UNKNOWN)
+@router.get("/{number}", summary="One event", response_model=EventDetails)
 async def one_event(
     number: Id,
     monitor: Monitor,
@@ -81,7 +81,7 @@ async def one_event(
     return reply(await from_store(monitor, read))
 
 
-@router.get("/{number}/causes", summary="Which moved first", response_model=CausesOut, responses=COMMON | UNKNOWN)
+@router.get("/{number}/causes", summary="Which moved first", response_model=CausesOut)
 async def causes(number: Id, monitor: Monitor, caller: READER) -> Response:
     """The signals of an event in the order in which they began to move, and a test of whether the first one really was
     the first. If that cannot be told, what others depend on comes first, as `depends` of the settings says. Order does
@@ -124,10 +124,7 @@ async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
         await from_store(monitor, read)
 
 
-@router.post(
-    "/{number}/acknowledge", summary="Acknowledge an event", response_model=EventOut,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/{number}/acknowledge", summary="Acknowledge an event", response_model=EventOut)
 async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None) -> Response:
     """Record that the caller has seen it: all its incidents, and those that join later.
 
@@ -137,20 +134,14 @@ async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Ack
     return reply(await done(monitor.engine.events.acknowledge(number, caller.name, note, caller.patterns)))
 
 
-@router.delete(
-    "/{number}/acknowledge", summary="Take back an event's acknowledgement", response_model=EventOut,
-    responses=COMMON | UNKNOWN,
-)  # fmt: skip
+@router.delete("/{number}/acknowledge", summary="Take back an event's acknowledgement", response_model=EventOut)
 async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Removes the acknowledgement from the event and all its incidents."""
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.events.acknowledge(number, None, None, caller.patterns)))
 
 
-@router.post(
-    "/{number}/snooze", summary="Snooze an event", response_model=EventOut,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/{number}/snooze", summary="Snooze an event", response_model=EventOut)
 async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
     """Send no alerts about it for a while, at most 30 days."""
     until = check_end(given.end(time.time_ns()), "until")
@@ -158,17 +149,14 @@ async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) 
     return reply(await done(monitor.engine.events.snooze(number, until, caller.patterns)))
 
 
-@router.delete("/{number}/snooze", summary="Wake an event", response_model=EventOut, responses=COMMON | UNKNOWN)
+@router.delete("/{number}/snooze", summary="Wake an event", response_model=EventOut)
 async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Resume alerts about it."""
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.events.snooze(number, None, caller.patterns)))
 
 
-@router.post(
-    "/{number}/label", summary="Label an event", response_model=EventOut,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/{number}/label", summary="Label an event", response_model=EventOut)
 async def label(number: Id, given: EventLabel, monitor: Monitor, caller: OPERATOR) -> Response:
     """A fault, a false alarm, expected, or not interesting: all its incidents get the label, and those that join later.
 

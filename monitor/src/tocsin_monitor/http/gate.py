@@ -22,6 +22,7 @@ from tocsin_monitor.http.push import dialects, in_dialect
 
 # Probes are cheap and must always work, so they are not limited.
 _PROBES = ("/healthz", "/readyz")
+# What needs no token.
 _OPEN = ("/", "/favicon.ico")
 _OPEN_BELOW = "/static/"
 # The cost of a failed authentication, in requests. Guessing a token is hopeless, but should not be cheap either.
@@ -90,7 +91,7 @@ class Gate:
             raise HttpError(404, "there is nothing at this address: it is not valid UTF-8")
         if scope["path"] in _PROBES:
             return None
-        if _is_open(scope["path"]):
+        if scope["path"] in _OPEN or scope["path"].startswith(_OPEN_BELOW):
             self._take(address)
             return None
         authorization = _authorization(headers, scope["path"])
@@ -175,11 +176,6 @@ def _is_garbled(scope: Scope) -> bool:
     except UnicodeDecodeError:
         return True
     return False
-
-
-def _is_open(path: str) -> bool:
-    """Whether a path needs no token."""
-    return path in _OPEN or path.startswith(_OPEN_BELOW)
 
 
 HEADERS = {

@@ -5,12 +5,12 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from tocsin.data import DataError, check_room
@@ -20,25 +20,28 @@ from tocsin_monitor.engine import Progress
 from tocsin_monitor.errors import OverloadedError, RefusedError
 from tocsin_monitor.http.auth import READER, WRITER
 from tocsin_monitor.http.bodies import check_type
-from tocsin_monitor.http.errors import COMMON, WITH_BODY, HttpError
+from tocsin_monitor.http.errors import HttpError
 from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, check_ready, done, reply
 from tocsin_monitor.http.replies import Imported, Imports
 from tocsin_monitor.http.requests import ImportIn
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.importing import HistoryFile, opened_history
 from tocsin_monitor.observations import Batch, Observation, Outcome, Status
 
 _FILE = "application/octet-stream"
 #: The names of folders of uploads begin with this; the number of the process follows.
 LEFTOVER = "tocsin-import-"
-router = APIRouter(tags=["history"])
+router = ApiRouter(tags=["history"])
 
 
 @router.post(
-    "/imports", summary="Import a history file", response_model=Imported, responses=WITH_BODY,
+    "/imports",
+    summary="Import a history file",
+    response_model=Imported,
     openapi_extra={
         "requestBody": {"required": True, "content": {_FILE: {"schema": {"type": "string", "format": "binary"}}}}
     },
-)  # fmt: skip
+)
 async def take(request: Request, monitor: Monitor, caller: WRITER, given: Annotated[ImportIn, Query()]) -> Response:
     """The body is the file, which is read as by `tocsin detect`. The reply comes once everything is durable.
 
@@ -59,7 +62,7 @@ async def take(request: Request, monitor: Monitor, caller: WRITER, given: Annota
             await run_in_threadpool(opening.__exit__, None, None, None)
 
 
-@router.get("/imports", summary="Progress of imports", response_model=Imports, responses=COMMON)
+@router.get("/imports", summary="Progress of imports", response_model=Imports)
 async def progress(monitor: Monitor, caller: READER) -> Response:
     """Each signal with imports since the monitor started, the newest first."""
     seen = (one for one in monitor.engine.imports() if caller.may_see(one.signal))
@@ -97,13 +100,14 @@ async def _note(monitor: MonitorAccess, file: str, history: HistoryFile) -> None
 
 
 async def _store(monitor: MonitorAccess, file: str, history: HistoryFile) -> dict[str, Any]:
-    """Submit all observations, piece by piece; returns the result."""
+    """Submit all observations, piece by piece; returns the result. A piece that is refused as a whole is an error."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in history.names}
     oldest = time.time_ns() - round(monitor.settings.storage.keep_observations * 1e9)
     pieces = history.pieces(monitor.engine.puts_together)
     while (piece := await run_in_threadpool(next, pieces, None)) is not None:
         outcomes = await _submit(monitor, piece)
-        _check_taken(file, outcomes)
+        if outcomes and all(one.status is Status.REFUSED for one in outcomes):
+            raise RefusedError(f"{file}: {outcomes[0].message}")
         count = counts[piece[0].signal]
         count.update(one.status.name.lower() for one in outcomes)
         count["older"] += sum(one.time < oldest for one in outcomes)
@@ -128,8 +132,8 @@ async def _submit(monitor: MonitorAccess, piece: list[Observation]) -> list[Outc
     """Store a piece as soon as the queue has room for it."""
     most = monitor.settings.engine.max_waiting
     outcomes: list[Outcome] = []
-    for some in _split(piece, most):
-        batch = Batch(tuple(some), source="import", history=True, whole=True)
+    for first in range(0, len(piece), most):
+        batch = Batch(tuple(piece[first : first + most]), source="import", history=True, whole=True)
         while True:
             try:
                 taken: list[Outcome] = await done(monitor.engine.submit(batch))
@@ -138,13 +142,3 @@ async def _submit(monitor: MonitorAccess, piece: list[Observation]) -> list[Outc
             except OverloadedError as error:
                 await asyncio.sleep(error.retry_after)
     return outcomes
-
-
-def _split(piece: list[Observation], most: int) -> Iterator[list[Observation]]:
-    return (piece[first : first + most] for first in range(0, len(piece), most))
-
-
-def _check_taken(file: str, outcomes: list[Outcome]) -> None:
-    """Reject a file if all its observations are refused, with the first reason."""
-    if outcomes and all(one.status is Status.REFUSED for one in outcomes):
-        raise RefusedError(f"{file}: {outcomes[0].message}")

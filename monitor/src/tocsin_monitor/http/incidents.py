@@ -4,16 +4,16 @@ import time
 from collections.abc import Collection
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 
 from tocsin_monitor.as_json import incident_json, time_text
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.http.auth import OPERATOR, READER, Caller
-from tocsin_monitor.http.bodies import TAKES_JSON
-from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY
+from tocsin_monitor.http.errors import UNKNOWN
 from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
 from tocsin_monitor.http.replies import Annotations, IncidentOut, Incidents
 from tocsin_monitor.http.requests import Acknowledgement, Given, Label, Snooze
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.observations import LONGEST_NAME
 from tocsin_monitor.sinks.alerts import level_of, summary_of
 from tocsin_monitor.store import IncidentRow, Kind, SignalRow, StoreReader
@@ -24,12 +24,12 @@ LARGEST_ID = 2**63 - 1
 DAY = 86400 * 10**9
 #: How far ahead the end of a snooze, or of maintenance, may be.
 LONGEST_AHEAD = 30 * DAY
-router = APIRouter(prefix="/incidents", tags=["incidents"])
+router = ApiRouter(prefix="/incidents", tags=["incidents"])
 
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The incident's number.")]
 
 
-@router.get("", summary="Incidents", response_model=Incidents, responses=COMMON | UNKNOWN)
+@router.get("", summary="Incidents", response_model=Incidents, responses=UNKNOWN)
 async def list_incidents(
     monitor: Monitor,
     caller: READER,
@@ -77,7 +77,7 @@ def number_of(reader: StoreReader, signal: str, seen: Collection[int]) -> int:
     return row.id
 
 
-@router.get("/{number}", summary="One incident", response_model=IncidentOut, responses=COMMON | UNKNOWN)
+@router.get("/{number}", summary="One incident", response_model=IncidentOut)
 async def one_incident(number: Id, monitor: Monitor, caller: READER) -> Response:
     """An incident by its number."""
     return reply(await from_store(monitor, lambda reader: _incident(reader, number, caller)))
@@ -109,10 +109,7 @@ def check_end(end: int, what: str) -> int:
     return end
 
 
-@router.post(
-    "/{number}/acknowledge", summary="Acknowledge an incident", response_model=IncidentOut,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/{number}/acknowledge", summary="Acknowledge an incident", response_model=IncidentOut)
 async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None) -> Response:
     """Record that the caller has seen it."""
     note = None if given is None else given.note
@@ -120,20 +117,14 @@ async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Ack
     return reply(await done(monitor.engine.incidents.acknowledge(number, caller.name, note)))
 
 
-@router.delete(
-    "/{number}/acknowledge", summary="Take back an acknowledgement", response_model=IncidentOut,
-    responses=COMMON | UNKNOWN,
-)  # fmt: skip
+@router.delete("/{number}/acknowledge", summary="Take back an acknowledgement", response_model=IncidentOut)
 async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Removes the acknowledgement."""
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.acknowledge(number, None, None)))
 
 
-@router.post(
-    "/{number}/snooze", summary="Snooze an incident", response_model=IncidentOut,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/{number}/snooze", summary="Snooze an incident", response_model=IncidentOut)
 async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
     """Send no alerts about it for a while, at most 30 days."""
     until = check_end(given.end(time.time_ns()), "until")
@@ -141,19 +132,14 @@ async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) 
     return reply(await done(monitor.engine.incidents.snooze(number, until)))
 
 
-@router.delete(
-    "/{number}/snooze", summary="Wake an incident", response_model=IncidentOut, responses=COMMON | UNKNOWN,
-)  # fmt: skip
+@router.delete("/{number}/snooze", summary="Wake an incident", response_model=IncidentOut)
 async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Resume alerts about it."""
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.snooze(number, None)))
 
 
-@router.post(
-    "/{number}/label", summary="Label an incident", response_model=IncidentOut,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/{number}/label", summary="Label an incident", response_model=IncidentOut)
 async def label(number: Id, given: Label, monitor: Monitor, caller: OPERATOR) -> Response:
     """A fault, a false alarm, expected, or not interesting; its observations may be excluded from the calibration set.
 
@@ -165,12 +151,10 @@ async def label(number: Id, given: Label, monitor: Monitor, caller: OPERATOR) ->
 
 
 MOST_ANNOTATIONS = 1000
-annotations_router = APIRouter(tags=["incidents"])
+annotations_router = ApiRouter(tags=["incidents"])
 
 
-@annotations_router.get(
-    "/annotations", summary="Incidents as annotations", response_model=Annotations, responses=COMMON
-)
+@annotations_router.get("/annotations", summary="Incidents as annotations", response_model=Annotations)
 async def annotations(
     monitor: Monitor,
     caller: READER,
@@ -182,17 +166,11 @@ async def annotations(
     """The newest first, with times in milliseconds since 1970, as Grafana reads them."""
 
     def read(reader: StoreReader) -> list[dict[str, Any]]:
-        return _found(reader, caller, match, start, end, limit)
+        signals = {one.id: one for one in reader.signals() if caller.may_see(one.name) and fits_any(one.name, [match])}
+        rows = reader.incidents(signal_ids=list(signals), since=start, until=end, limit=limit)
+        return [_annotation(row, signals[row.signal]) for row in rows]
 
     return reply({"annotations": await from_store(monitor, read)})
-
-
-def _found(
-    reader: StoreReader, caller: Caller, match: str, start: int | None, end: int | None, limit: int
-) -> list[dict[str, Any]]:
-    signals = {one.id: one for one in reader.signals() if caller.may_see(one.name) and fits_any(one.name, [match])}
-    rows = reader.incidents(signal_ids=list(signals), since=start, until=end, limit=limit)
-    return [_annotation(row, signals[row.signal]) for row in rows]
 
 
 def _annotation(incident: IncidentRow, signal: SignalRow) -> dict[str, Any]:

@@ -4,34 +4,31 @@ import time
 from itertools import islice
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 
 from tocsin_monitor.as_json import json_of, time_text
 from tocsin_monitor.errors import UnknownError
 from tocsin_monitor.http.auth import OPERATOR, READER
-from tocsin_monitor.http.bodies import TAKES_JSON
-from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY, HttpError
+from tocsin_monitor.http.errors import HttpError
 from tocsin_monitor.http.incidents import LARGEST_ID, check_end
 from tocsin_monitor.http.monitor_access import Monitor, done, from_store, reply
 from tocsin_monitor.http.replies import MaintenanceOut, MaintenanceWindows
 from tocsin_monitor.http.requests import MaintenanceIn
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.store import FOREVER, MaintenanceRow
 
 MOST_SHOWN = 5
-router = APIRouter(prefix="/maintenance", tags=["maintenance"])
+router = ApiRouter(prefix="/maintenance", tags=["maintenance"])
 
 
-@router.get("", summary="All maintenance windows", response_model=MaintenanceWindows, responses=COMMON)
+@router.get("", summary="All maintenance windows", response_model=MaintenanceWindows)
 async def list_windows(monitor: Monitor, caller: READER) -> Response:
     """Including past ones."""
     rows = await from_store(monitor, lambda reader: reader.maintenance())
     return reply({"maintenance": [_json(row) for row in rows if caller.may_plan(row.pattern)]})
 
 
-@router.post(
-    "", summary="Add a maintenance window", status_code=201, response_model=MaintenanceOut, responses=WITH_BODY,
-    dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("", summary="Add a maintenance window", status_code=201, response_model=MaintenanceOut)
 async def add(given: MaintenanceIn, monitor: Monitor, caller: OPERATOR) -> Response:
     """Observations from `start` up to but not including `end` are stored but not judged.
 
@@ -46,10 +43,7 @@ async def add(given: MaintenanceIn, monitor: Monitor, caller: OPERATOR) -> Respo
     return reply(_json(await done(adding)), 201)
 
 
-@router.post(
-    "/preview", summary="Preview a maintenance window", response_model=MaintenanceOut, responses=WITH_BODY,
-    dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("/preview", summary="Preview a maintenance window", response_model=MaintenanceOut)
 async def preview(given: MaintenanceIn, monitor: Monitor, caller: READER) -> Response:
     """The window as it would be, with its next occurrences; nothing is added."""
     return reply(_json(_row(given)))
@@ -75,10 +69,7 @@ def _json(row: MaintenanceRow) -> dict[str, Any]:
     }
 
 
-@router.delete(
-    "/{number}", summary="Remove a maintenance window", status_code=204, response_class=Response,
-    responses=COMMON | UNKNOWN,
-)  # fmt: skip
+@router.delete("/{number}", summary="Remove a maintenance window", status_code=204)
 async def remove(
     number: Annotated[int, Path(ge=1, le=LARGEST_ID, description="The window's number.")],
     monitor: Monitor,

@@ -16,6 +16,8 @@ from tocsin_monitor.errors import MonitorError, NotReadyError, OverloadedError
 from tocsin_monitor.hub import Hub
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.reloading import Reloaded
+from tocsin_monitor.sinks import Outbox
+from tocsin_monitor.sources.base import Reporter
 from tocsin_monitor.store import Store, StoreReader
 
 if TYPE_CHECKING:
@@ -30,18 +32,6 @@ PATIENCE = 60.0
 READ_PATIENCE = 20.0
 # Seconds to wait for fresh numbers before returning the previous ones.
 FIGURES_PATIENCE = 0.5
-
-
-class SourceOrSink(Protocol):
-    """A source or a sink, as shown in the status."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def health(self) -> Any:
-        """Its health."""
 
 
 @dataclass(frozen=True)
@@ -81,48 +71,26 @@ class Figures:
 class MonitorAccess(Protocol):
     """The parts of the monitor."""
 
-    @property
-    def settings(self) -> Settings:
-        """All settings."""
+    settings: Settings
+    store: Store
+    engine: "Engine"
+    hub: Hub
+    metrics: Metrics
+    figures: Figures
+    read_queue: "ReadQueue"
+    #: When it was started, in nanoseconds since 1970.
+    started: int
 
     @property
-    def store(self) -> Store:
-        """The store."""
-
-    @property
-    def engine(self) -> "Engine":
-        """The engine."""
-
-    @property
-    def hub(self) -> Hub:
-        """The hub of the live stream."""
-
-    @property
-    def metrics(self) -> Metrics:
-        """The metrics."""
-
-    @property
-    def read_queue(self) -> "ReadQueue":
-        """The queue of requests that read the store."""
-
-    @property
-    def figures(self) -> Figures:
-        """Numbers from the store."""
-
-    @property
-    def sources(self) -> Sequence[SourceOrSink]:
+    def sources(self) -> Sequence[Reporter]:
         """Where observations come from."""
 
     @property
-    def sinks(self) -> Sequence[SourceOrSink]:
+    def sinks(self) -> Sequence[Outbox]:
         """Where incidents go."""
 
     async def reload(self) -> Reloaded:
         """Read the settings again."""
-
-    @property
-    def started(self) -> int:
-        """When it was started, in nanoseconds since 1970."""
 
 
 # Async although it waits for nothing: FastAPI would run it in a thread, which takes far longer than the function does.

@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from pydantic_core import to_json
 
 from tocsin_monitor.as_json import json_of, outcome_json
 from tocsin_monitor.http.auth import READER, SENDER, Caller
 from tocsin_monitor.http.bodies import JSON, NDJSON, ParsedBody, check_type, read_body
-from tocsin_monitor.http.errors import COMMON, WITH_BODY
 from tocsin_monitor.http.monitor_access import Monitor, done, from_store, reply
 from tocsin_monitor.http.replies import Outcomes, RefusedObservations
 from tocsin_monitor.http.requests import ObservationIn
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.observations import Batch, Outcome
 from tocsin_monitor.store import RefusedRow
 
 MOST_OBSERVATIONS = 10_000
 LONGEST_KEY = 200
-router = APIRouter(tags=["observations"])
+router = ApiRouter(tags=["observations"])
 
 _ONE = ObservationIn.model_json_schema()
 _BODY = {
@@ -35,7 +35,7 @@ _LINES = {"schema": {"type": "string", "description": "One JSON outcome per line
     "/observations",
     summary="Send observations",
     response_model=Outcomes,
-    responses={200: {"content": {NDJSON[0]: _LINES}, "description": "One outcome for each observation."}, **WITH_BODY},
+    responses={200: {"content": {NDJSON[0]: _LINES}, "description": "One outcome for each observation."}},
     openapi_extra={"requestBody": _BODY},
 )
 async def take(
@@ -60,7 +60,9 @@ async def take(
     taken = read_body(await request.body(), lines=lines, most=most, may_send=caller.may_see)
     outcomes: list[Outcome] = []
     if taken.observations:
-        batch = Batch(tuple(taken.observations), key=_key(caller, idempotency_key), sender=sender_of(request, caller))
+        # A key is its sender's: others may use the same.
+        key = None if idempotency_key is None else f"{caller.name}/{idempotency_key}"
+        batch = Batch(tuple(taken.observations), key=key, sender=sender_of(request, caller))
         outcomes = await done(monitor.engine.submit(batch))
     if taken.refusals:
         monitor.metrics.observations.labels("refused", "http").inc(len(taken.refusals))
@@ -71,7 +73,7 @@ async def take(
     return Response(body, media_type=NDJSON[0])
 
 
-@router.get("/refused", summary="Refused observations", response_model=RefusedObservations, responses=COMMON)
+@router.get("/refused", summary="Refused observations", response_model=RefusedObservations)
 async def refused(
     monitor: Monitor,
     caller: READER,
@@ -86,11 +88,6 @@ async def refused(
 def sender_of(request: Request, caller: Caller) -> str:
     """Who sends: the name of the token, or else the address."""
     return caller.name if caller.token is not None or request.client is None else request.client.host
-
-
-def _key(caller: Caller, given: str | None) -> str | None:
-    """A key is its sender's: others may use the same."""
-    return None if given is None else f"{caller.name}/{given}"
 
 
 def _in_order(taken: ParsedBody, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

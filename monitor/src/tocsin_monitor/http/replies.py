@@ -9,10 +9,22 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
-from tocsin_monitor.engine import Progress, SignalStatus
+from tocsin_monitor.engine import Affected, Progress, SignalDetails, SignalStatus
 from tocsin_monitor.fields import DeclaredField, declared
-from tocsin_monitor.rules import SignalRules, ValidRange
-from tocsin_monitor.store import EventRow, EventSummary, IncidentRow, MaintenanceRow, ReferenceRow, RefusedRow, Role
+from tocsin_monitor.health import SinkHealth, SourceHealth
+from tocsin_monitor.reloading import Reloaded
+from tocsin_monitor.rules import ValidRange
+from tocsin_monitor.store import (
+    AccessLogRow,
+    EventRow,
+    EventSummary,
+    IncidentRow,
+    MaintenanceRow,
+    ReferenceRow,
+    RefusedRow,
+    Role,
+    TokenRow,
+)
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-15T12:00:00.123Z"])]
 Number = float | None
@@ -44,7 +56,9 @@ _IN_JSON: dict[Any, Any] = {
 }
 
 
-def model_of(name: str, about: str, *sources: type, leave_out: tuple[str, ...] = (), **types: Any) -> type[BaseModel]:
+def model_of(
+    name: str, about: str, /, *sources: type, leave_out: tuple[str, ...] = (), **types: Any
+) -> type[BaseModel]:
     """The model of what `json_of` writes of dataclasses. `types` are those of new fields, and of some that differ."""
     found: dict[str, Any] = {}
     for field in (field for source in sources for field in declared(source)):
@@ -141,18 +155,10 @@ class AuditOut(BaseModel):
     unit: str = Field(description="What is promised and counted here: incidents or alarms.")
 
 
-class Details(BaseModel):
-    """What a signal's detector has learned."""
-
-    weights: list[list[Number]] = Field(description="For each feature the weight of each lag.")
-    window: int = Field(description="How many lags there are.")
-    audit: AuditOut
-    guarantee: str
-    settings: dict[str, Any]
-    silent_after: Number
-    rules: SignalRules
-    memory_bytes: int
-
+Details = model_of(
+    "Details", "What a signal's detector has learned.", SignalDetails,
+    weights=list[list[Number]], window=Annotated[int, Field(description="How many lags there are.")], audit=AuditOut,
+)  # fmt: skip
 
 IncidentOut = model_of(
     "IncidentOut", "Alarms of one signal that belong together, or its silence.", IncidentRow, signal=str
@@ -270,21 +276,16 @@ MaintenanceOut = model_of(
 MaintenanceWindows = list_of("MaintenanceWindows", "All maintenance windows.", "maintenance", MaintenanceOut)
 
 
-class TokenOut(BaseModel):
-    """A token, of which only the hash is stored."""
+#: What is stored of a token, but told nobody.
+SECRET = ("id", "hash")
+TokenOut = model_of("TokenOut", "A token, of which only the hash is stored.", TokenRow, leave_out=SECRET)
 
-    name: str
-    role: Role
-    created: Moment
-    expires: Moment | None
-    match: list[str] = Field(description="Name patterns of the signals it is limited to; none for all.")
-
-
-class NewToken(TokenOut):
-    """A new token."""
-
-    token: str = Field(description="The token itself, shown only once.")
-
+NewToken = create_model(
+    "NewToken",
+    __base__=TokenOut,
+    __doc__="A new token.",
+    token=(str, Field(description="The token itself, shown only once.")),
+)
 
 Tokens = list_of("Tokens", "All tokens.", "tokens", TokenOut)
 
@@ -319,30 +320,16 @@ class TemplateOut(TemplateSettings):
 Templates = list_of("Templates", "All templates, in the order in which they are tried.", "templates", TemplateOut)
 
 
-class AffectedOut(BaseModel):
-    """The signals to which a changed template applies. They stay as they are."""
-
-    signals: list[str] = Field(description="Those with the settings that templates gave them so far.")
-    own: list[str] = Field(description="Those with other settings.")
+AffectedOut = model_of(
+    "AffectedOut", "The signals to which a changed template applies. They stay as they are.", Affected
+)
 
 
-class ConnectionOut(BaseModel):
-    """A source or a sink."""
+ConnectionOut = model_of("ConnectionOut", "A source or a sink.", SinkHealth, name=str)
 
-    name: str
-    last_success: Moment | None
-    last_error: str | None
-    last_error_time: Moment | None
-
-
-class SourceOut(ConnectionOut):
-    """A source, or a format that others push."""
-
-    received: int = Field(description="How many observations came from it since the monitor started.")
-    skipped: int = Field(description="How many things that are no observation, and never will be, it brought.")
-    left_out: dict[str, int] = Field(
-        description="How many points are no observations, such as native histograms, by what they are."
-    )
+SourceOut = model_of(
+    "SourceOut", "A source, or a format that others push.", SourceHealth, name=str, left_out=dict[str, int]
+)
 
 
 class QuarantinedOut(BaseModel):
@@ -380,15 +367,11 @@ class StatusOut(BaseModel):
     waiting: int = Field(description="The backlog of observations waiting for the engine.")
     store_bytes: int
     outbox: dict[str, int] = Field(description="Waiting messages, by sink.")
-    sources: list[SourceOut]
-    sinks: list[ConnectionOut]
+    sources: list[SourceOut]  # type: ignore[valid-type]
+    sinks: list[ConnectionOut]  # type: ignore[valid-type]
 
 
-class ReloadedOut(BaseModel):
-    """What became of the settings file."""
-
-    changed: list[str] = Field(description="The settings that changed.")
-    needs_restart: list[str] = Field(description="Settings of the file that are not in force before a restart.")
+ReloadedOut = model_of("ReloadedOut", "What became of the settings file.", Reloaded)
 
 
 class ImportedSignal(BaseModel):
@@ -424,16 +407,7 @@ class Me(BaseModel):
     match: list[str] = Field(description="Name patterns of the signals it is limited to; none for all.")
 
 
-class AccessEntryOut(BaseModel):
-    """One action."""
-
-    id: int
-    time: Moment
-    who: str = Field(description="The name of the token, or of the command-line user.")
-    action: str = Field(description="The method of the request.")
-    target: str = Field(description="The address of the request.")
-    details: str = Field(description="The beginning of the request's body.")
-
+AccessEntryOut = model_of("AccessEntryOut", "One action.", AccessLogRow)
 
 AccessLogReply = list_of("AccessLogReply", "The access log, the newest first.", "access_log", AccessEntryOut)
 

@@ -1,7 +1,7 @@
 """The models of requests, from which the OpenAPI document is generated."""
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -43,10 +43,23 @@ def finite(value: Any) -> Any:
     return value
 
 
+Groups = tuple[tuple[str, ...], ...]
+
+
 class Model(BaseModel):
     """A part of a request. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
+    #: Groups of fields, of each of which one must be given.
+    one_of: ClassVar[Groups] = ()
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        for *others, last in self.one_of:
+            if sum(getattr(self, name) is not None for name in (*others, last)) != 1:
+                several = f"one of {', '.join(others)} and {last}"
+                raise ValueError(f"give {several if len(others) > 1 else f'either {others[0]} or {last}'}")
+        return self
 
 
 class ObservationIn(Model):
@@ -155,14 +168,9 @@ class Acknowledgement(Model):
 class Snooze(Model):
     """A snooze: give until or seconds."""
 
+    one_of: ClassVar[Groups] = (("until", "seconds"),)
     until: Given | None = None
     seconds: float | None = Field(None, gt=0, le=1e8, allow_inf_nan=False, examples=[3600])
-
-    @model_validator(mode="after")
-    def _one(self) -> "Snooze":
-        if (self.until is None) == (self.seconds is None):
-            raise ValueError("give either until or seconds")
-        return self
 
     def end(self, now: int) -> int:
         """When it is over."""

@@ -2,37 +2,34 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 
-from tocsin_monitor.as_json import time_or_none
+from tocsin_monitor.as_json import json_of, time_or_none
 from tocsin_monitor.config import SignalTemplate
 from tocsin_monitor.engine import Affected, KnownTemplate
 from tocsin_monitor.http.auth import ADMIN, READER
-from tocsin_monitor.http.bodies import TAKES_JSON
-from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY
 from tocsin_monitor.http.monitor_access import Monitor, check_ready, done, reply
 from tocsin_monitor.http.replies import AffectedOut, Templates
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.observations import LONGEST_NAME
 
-router = APIRouter(prefix="/templates", tags=["templates"])
+router = ApiRouter(prefix="/templates", tags=["templates"])
 
 
-@router.get("", summary="Templates of signals", response_model=Templates, responses=COMMON)
+@router.get("", summary="Templates of signals", response_model=Templates)
 async def list_templates(monitor: Monitor, caller: READER) -> Response:
     """In the order in which they are tried for a new signal; stored ones that cannot be used come last."""
     return reply({"templates": [_json(one) for one in monitor.engine.templates.known]})
 
 
-@router.post("", summary="Store a template", response_model=AffectedOut, responses=WITH_BODY, dependencies=[TAKES_JSON])
+@router.post("", summary="Store a template", response_model=AffectedOut)
 async def put(given: SignalTemplate, monitor: Monitor, caller: ADMIN) -> Response:
     """It takes the place of the one with the same `match`. Signals that exist stay as they are."""
     check_ready(monitor)
-    return reply(_affected_json(await done(monitor.engine.templates.put(given, caller.name))))
+    return reply(json_of(Affected, await done(monitor.engine.templates.put(given, caller.name))))
 
 
-@router.delete(
-    "/{match:path}", summary="Remove a stored template", response_model=AffectedOut, responses=COMMON | UNKNOWN
-)
+@router.delete("/{match:path}", summary="Remove a stored template", response_model=AffectedOut)
 async def remove(
     match: Annotated[
         str,
@@ -48,7 +45,7 @@ async def remove(
 ) -> Response:
     """If the settings file has one with this pattern, it applies again. Signals that exist stay as they are."""
     check_ready(monitor)
-    return reply(_affected_json(await done(monitor.engine.templates.remove(match))))
+    return reply(json_of(Affected, await done(monitor.engine.templates.remove(match))))
 
 
 def _json(known: KnownTemplate) -> dict[str, Any]:
@@ -61,7 +58,3 @@ def _json(known: KnownTemplate) -> dict[str, Any]:
         "changed_by": None if stored is None else stored.changed_by,
         "problem": known.problem,
     }
-
-
-def _affected_json(found: Affected) -> dict[str, Any]:
-    return {"signals": found.signals, "own": found.own}

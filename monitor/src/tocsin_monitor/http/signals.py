@@ -1,31 +1,31 @@
 """Signals: their state, history and configuration."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
+from types import GenericAlias
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from fastapi import Depends, Path, Query, Request, Response
+from pydantic import BaseModel, Field, create_model
 from starlette.concurrency import run_in_threadpool
 
-from tocsin_monitor.as_json import json_of, time_or_none, time_text
+from tocsin_monitor.as_json import json_of, time_text
 from tocsin_monitor.engine import Point as RecentPoint
 from tocsin_monitor.engine import SignalStatus
 from tocsin_monitor.errors import UnknownError
 from tocsin_monitor.http.auth import ADMIN, READER, WRITER, Caller
-from tocsin_monitor.http.bodies import TAKES_JSON
-from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY
 from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
-from tocsin_monitor.http.replies import History, Moment, Number, Point, SignalOut, SignalsReply
+from tocsin_monitor.http.replies import History, Number, Point, SignalOut, SignalsReply, model_of
 from tocsin_monitor.http.requests import Given, SignalIn
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.observations import LONGEST_NAME, check_name
 from tocsin_monitor.store import ObservationRow, ReferenceRow, StoreReader
 from tocsin_monitor.store.thinning import LEAST_POINTS, thinned_history
 
 MOST_HISTORY = 10_000
-router = APIRouter(tags=["signals"])
+router = ApiRouter(tags=["signals"])
 
 
 async def signal_name(
@@ -52,7 +52,7 @@ async def signal_name(
 Name = Annotated[str, Depends(signal_name)]
 
 
-@router.get("/signals", summary="All signals", response_model=SignalsReply, responses=COMMON)
+@router.get("/signals", summary="All signals", response_model=SignalsReply)
 async def list_signals(
     monitor: Monitor,
     caller: READER,
@@ -79,10 +79,7 @@ async def list_signals(
     )
 
 
-@router.get(
-    "/signals/{name:path}/-/history", summary="A signal's observations", response_model=History,
-    responses=COMMON | UNKNOWN,
-)  # fmt: skip
+@router.get("/signals/{name:path}/-/history", summary="A signal's observations", response_model=History)
 async def history(
     name: Name,
     monitor: Monitor,
@@ -117,7 +114,7 @@ async def history(
     return await from_store(monitor, read)
 
 
-@router.get("/signals/{name:path}", summary="One signal", response_model=SignalOut, responses=COMMON | UNKNOWN)
+@router.get("/signals/{name:path}", summary="One signal", response_model=SignalOut)
 async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
     """The state of a signal."""
     check_ready(monitor)
@@ -125,10 +122,11 @@ async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
 
 
 @router.put(
-    "/signals/{name:path}", summary="Create or configure a signal", response_model=SignalOut,
-    responses={201: {"model": SignalOut, "description": "It was created."}, **WITH_BODY, **UNKNOWN},
-    dependencies=[TAKES_JSON],
-)  # fmt: skip
+    "/signals/{name:path}",
+    summary="Create or configure a signal",
+    response_model=SignalOut,
+    responses={201: {"model": SignalOut, "description": "It was created."}},
+)
 async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRITER) -> Response:
     """An existing signal keeps settings that are not given. If they change, its detector relearns from the store.
 
@@ -145,10 +143,7 @@ async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRIT
     return reply(status_json(monitor.engine.status(name)), code)
 
 
-@router.delete(
-    "/signals/{name:path}", summary="Remove a signal", status_code=204, response_class=Response,
-    responses=COMMON | UNKNOWN,
-)  # fmt: skip
+@router.delete("/signals/{name:path}", summary="Remove a signal", status_code=204)
 async def remove(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
     """Removes its observations and incidents too."""
     await done(monitor.engine.signals.remove(name))
@@ -202,26 +197,18 @@ def _columns(rows: list[tuple[float, ...]], count: int) -> list[list[float]]:
 MOST_RECENT = 60
 
 
-class Overview(BaseModel):
-    """All signals as columns of one length."""
-
-    name: list[str]
-    features: list[list[str] | None] = Field(description="Feature names; null for a single one called value.")
-    unit: list[str | None]
-    template: list[str | None]
-    alarm_rate: list[Number]
-    promise: list[str]
-    last_time: list[Moment | None]
-    value: list[list[Number]]
-    p: list[Number]
-    severity: list[Number]
-    warm: list[bool]
-    observations: list[int]
-    warm_up: list[int]
-    own_past_after: list[int]
-    silent: list[bool]
-    quarantined: list[str | None]
-    pace: list[Number] = Field(description="The usual time between observations, in seconds.")
+#: What of a signal's status the overview leaves out.
+_NOT_SHOWN = ("id", "last_arrival", "alarm", "incident", "recent", "reference", "warning")
+_ONE = model_of(
+    "OneOfOverview", "", SignalStatus, leave_out=(*_NOT_SHOWN, "features"),
+    features=Annotated[list[str] | None, Field(description="Feature names; null for a single one called value.")],
+    pace=Annotated[Number, Field(description="The usual time between observations, in seconds.")],
+)  # fmt: skip
+_COLUMNS: dict[str, Any] = {
+    name: (GenericAlias(list, (one.annotation,)), Field(description=one.description))
+    for name, one in _ONE.model_fields.items()
+}
+Overview = create_model("Overview", __doc__="All signals as columns of one length.", **_COLUMNS)
 
 
 class RecentReply(BaseModel):
@@ -235,41 +222,23 @@ def _pace(points: Sequence[RecentPoint]) -> float | None:
     return statistics.median(gaps) if gaps else None
 
 
-_COLUMNS: dict[str, Callable[[SignalStatus], Any]] = {
-    "name": lambda one: one.name,
-    "features": lambda one: None if one.features == ("value",) else one.features,
-    "unit": lambda one: one.unit,
-    "template": lambda one: one.template,
-    "alarm_rate": lambda one: one.alarm_rate,
-    "promise": lambda one: one.promise,
-    "last_time": lambda one: time_or_none(one.last_time),
-    "value": lambda one: one.value,
-    "p": lambda one: one.p,
-    "severity": lambda one: one.severity,
-    "warm": lambda one: one.warm,
-    "observations": lambda one: one.observations,
-    "warm_up": lambda one: one.warm_up,
-    "own_past_after": lambda one: one.own_past_after,
-    "silent": lambda one: one.silent,
-    "quarantined": lambda one: one.quarantined,
-    "pace": lambda one: _pace(one.recent),
-}
+def _column_entries(status: SignalStatus) -> dict[str, Any]:
+    features = None if status.features == ("value",) else status.features
+    return {**json_of(SignalStatus, status, _NOT_SHOWN), "features": features, "pace": _pace(status.recent)}
 
 
-@router.get("/overview", summary="All signals as columns", response_model=Overview, responses=COMMON)
+@router.get("/overview", summary="All signals as columns", response_model=Overview)
 async def overview(monitor: Monitor, caller: READER) -> Response:
     """The state of each signal, for a list of thousands; `/recent` has the newest observations of some of them."""
 
     def make() -> Response:
-        seen = [one for one in overview_of(monitor) if caller.may_see(one.name)]
-        return reply({name: [column(one) for one in seen] for name, column in _COLUMNS.items()})
+        seen = [_column_entries(one) for one in overview_of(monitor) if caller.may_see(one.name)]
+        return reply({name: [one[name] for one in seen] for name in _COLUMNS})
 
     return await run_in_threadpool(make)  # thousands take a while, and others wait
 
 
-@router.get(
-    "/recent", summary="The newest observations of some signals", response_model=RecentReply, responses=COMMON,
-)  # fmt: skip
+@router.get("/recent", summary="The newest observations of some signals", response_model=RecentReply)
 async def recent(
     monitor: Monitor,
     caller: READER,

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -11,22 +11,24 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from tocsin import __version__
-from tocsin_monitor.as_json import json_of, time_or_none, time_text
+from tocsin_monitor.as_json import json_of, time_text
 from tocsin_monitor.engine import SignalStatus
 from tocsin_monitor.errors import NotReadyError
+from tocsin_monitor.health import SinkHealth, SourceHealth
 from tocsin_monitor.http.auth import ADMIN, READER
 from tocsin_monitor.http.errors import COMMON, errors
-from tocsin_monitor.http.monitor_access import Monitor, SourceOrSink, check_ready, from_store, reply
+from tocsin_monitor.http.monitor_access import Monitor, check_ready, from_store, reply
 from tocsin_monitor.http.push import Pushed
 from tocsin_monitor.http.replies import Health, ReloadedOut, StatusOut
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.observations import LONGEST_NAME
 from tocsin_monitor.reloading import Reloaded
 from tocsin_monitor.store import ObservationRow
 from tocsin_monitor.tokens import fits_any
 
-router = APIRouter(tags=["system"])
+router = ApiRouter(tags=["system"])
 probes = APIRouter(tags=["system"])
-signal_probes = APIRouter(tags=["system"])
+signal_probes = ApiRouter(tags=["system"])
 
 _TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
@@ -64,14 +66,14 @@ async def metrics(monitor: Monitor, caller: READER) -> Response:
     return Response(monitor.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.post("/reload", summary="Read the settings file again", response_model=ReloadedOut, responses=COMMON)
+@router.post("/reload", summary="Read the settings file again", response_model=ReloadedOut)
 async def reload(monitor: Monitor, caller: ADMIN) -> Response:
     """All settings are checked before any changes; if one is wrong, none does. Existing signals stay as they are."""
     check_ready(monitor)
     return reply(json_of(Reloaded, await monitor.reload()))
 
 
-@router.get("/status", summary="How the monitor is doing", response_model=StatusOut, responses=COMMON)
+@router.get("/status", summary="How the monitor is doing", response_model=StatusOut)
 async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Response:
     """Whether it is ready, its sizes, and the state of its sources and sinks."""
     engine = monitor.engine
@@ -107,26 +109,10 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
             "waiting": engine.waiting,
             "store_bytes": numbers.store_bytes,
             "outbox": {sink.name: numbers.outbox.get(sink.name, 0) for sink in sinks},
-            "sources": [_source(source) for source in sources],
-            "sinks": [_source_or_sink(sink) for sink in sinks],
+            "sources": [{"name": one.name, **json_of(SourceHealth, one.health)} for one in sources],
+            "sinks": [{"name": one.name, **json_of(SinkHealth, one.health)} for one in sinks],
         }
     )
-
-
-def _source(source: SourceOrSink) -> dict[str, Any]:
-    health = source.health
-    counts = {"received": health.received, "skipped": health.skipped, "left_out": dict(health.left_out)}
-    return {**_source_or_sink(source), **counts}
-
-
-def _source_or_sink(one: SourceOrSink) -> dict[str, Any]:
-    health = one.health
-    return {
-        "name": one.name,
-        "last_success": time_or_none(health.last_success),
-        "last_error": health.last_error,
-        "last_error_time": time_or_none(getattr(health, "last_error_time", None)),
-    }
 
 
 WEEK = 7 * 86400
@@ -136,7 +122,7 @@ MOST_PATTERNS = 20
 
 @signal_probes.get(
     "/metrics/signals", summary="Signals as metrics", response_class=Response,
-    responses={200: {"content": _TEXT, "description": "Metrics as Prometheus reads them."}, **COMMON},
+    responses={200: {"content": _TEXT, "description": "Metrics as Prometheus reads them."}},
 )  # fmt: skip
 async def signal_metrics(
     monitor: Monitor,

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
 from tocsin_monitor.http.auth import READER, Caller, Keys, is_relayed
 from tocsin_monitor.http.connections import possible
-from tocsin_monitor.http.errors import COMMON, HttpError
+from tocsin_monitor.http.errors import HttpError
 from tocsin_monitor.http.monitor_access import Monitor
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.hub import FullHubError, Subscription
 from tocsin_monitor.observations import LONGEST_NAME
 
@@ -22,14 +23,16 @@ SLOWEST = 30.0
 MOST_WATCHED = 100
 # Streams of one token, or of one address without a token.
 MOST_OF_ONE = 100
-router = APIRouter(tags=["stream"])
+router = ApiRouter(tags=["stream"])
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 
 
 @router.get(
-    "/stream", summary="A stream of what happens", response_class=EventSourceResponse,
-    responses={200: {"content": _STREAM, "description": "Server-sent events; data is JSON."}, **COMMON},
-)  # fmt: skip
+    "/stream",
+    summary="A stream of what happens",
+    response_class=EventSourceResponse,
+    responses={200: {"content": _STREAM, "description": "Server-sent events; data is JSON."}},
+)
 async def stream(
     request: Request,
     monitor: Monitor,
@@ -63,17 +66,16 @@ async def stream(
     async def still_counts() -> bool:
         return await keys.caller(request.headers.get("authorization"), relayed=is_relayed(request.scope)) == caller
 
-    news = _counted(_stream(subscription, still_counts, caller), open_streams, client)
+    news = _stream(subscription, still_counts, caller, open_streams, client)
     return EventSourceResponse(news, ping=HEARTBEAT, send_timeout=SLOWEST, sep="\n")
 
 
-async def _counted(news: AsyncGenerator[bytes, None], open_streams: Counter[str], client: str) -> AsyncIterator[bytes]:
-    """The messages; the stream counts as open until its end."""
+@contextmanager
+def _counted(open_streams: Counter[str], client: str) -> Iterator[None]:
+    """Count a stream as open in the block."""
     open_streams[client] += 1
     try:
-        async with aclosing(news):
-            async for message in news:
-                yield message
+        yield
     finally:
         open_streams[client] -= 1
         if not open_streams[client]:
@@ -81,10 +83,11 @@ async def _counted(news: AsyncGenerator[bytes, None], open_streams: Counter[str]
 
 
 async def _stream(
-    subscription: Subscription, still_counts: Callable[[], Awaitable[bool]], caller: Caller
-) -> AsyncGenerator[bytes, None]:
+    subscription: Subscription, still_counts: Callable[[], Awaitable[bool]], caller: Caller,
+    open_streams: Counter[str], client: str,
+) -> AsyncIterator[bytes]:  # fmt: skip
     """The messages, while the token is valid."""
-    with subscription:
+    with _counted(open_streams, client), subscription:
         # With this id, a client that is disconnected before the first message can continue from here.
         known = "" if subscription.start is None else f"id: {subscription.start}\n"
         yield f"retry: 2000\n{known}\n".encode()

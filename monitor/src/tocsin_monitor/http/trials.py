@@ -1,26 +1,26 @@
 """Trials of other settings on stored observations."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from types import GenericAlias
+from typing import Annotated, Any, ClassVar
 
-from fastapi import APIRouter, Path, Response
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from fastapi import Path, Response
+from pydantic import AfterValidator, BaseModel, Field
 
 from tocsin.evaluation import Finding
 from tocsin_monitor.as_json import json_of
 from tocsin_monitor.config import SignalTemplate
-from tocsin_monitor.engine import DetectableProgress, ManyProgress, TrialProgress, TrialStage
+from tocsin_monitor.engine import DetectableProgress, ManyProgress, SignalFinding, TrialProgress
 from tocsin_monitor.http.auth import READER, WRITER
-from tocsin_monitor.http.bodies import TAKES_JSON
 from tocsin_monitor.http.bulk import Chosen, chosen_names
-from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY
 from tocsin_monitor.http.incidents import LARGEST_ID
 from tocsin_monitor.http.monitor_access import Monitor, check_ready, reply
 from tocsin_monitor.http.replies import model_of
-from tocsin_monitor.http.requests import Given, Model, finite
+from tocsin_monitor.http.requests import Given, Groups, Model, finite
+from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.http.signals import Name
 
-router = APIRouter(prefix="/signals/{name:path}/-/trial", tags=["signals"])
+router = ApiRouter(prefix="/signals/{name:path}/-/trial", tags=["signals"])
 
 
 class TrialIn(Model):
@@ -36,30 +36,27 @@ class TrialIn(Model):
 TrialOut = model_of("TrialOut", "How far a trial is, and what it found.", TrialProgress)
 
 
-@router.post(
-    "", summary="Try other settings on stored observations", status_code=202, response_model=TrialOut,
-    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
-)  # fmt: skip
+@router.post("", summary="Try other settings on stored observations", status_code=202, response_model=TrialOut)
 async def start(name: Name, given: TrialIn, monitor: Monitor, caller: WRITER) -> Response:
     """Starts in the background; nothing of the signal changes. A running trial of the same signal is ended."""
     check_ready(monitor)
     return reply(json_of(TrialProgress, monitor.engine.trials.start(name, given.detector, given.since)), 202)
 
 
-@router.get("", summary="How far a trial is", response_model=TrialOut, responses=COMMON | UNKNOWN)
+@router.get("", summary="How far a trial is", response_model=TrialOut)
 async def progress(name: Name, monitor: Monitor, caller: READER) -> Response:
     """The newest trial of the signal."""
     return reply(json_of(TrialProgress, monitor.engine.trials.progress(name)))
 
 
-@router.delete("", summary="End a trial", status_code=204, response_class=Response, responses=COMMON | UNKNOWN)
+@router.delete("", summary="End a trial", status_code=204)
 async def cancel(name: Name, monitor: Monitor, caller: WRITER) -> Response:
     """What it found so far can still be read."""
     monitor.engine.trials.cancel(name)
     return Response(status_code=204)
 
 
-faults_router = APIRouter(prefix="/signals/{name:path}/-/detectable", tags=["signals"])
+faults_router = ApiRouter(prefix="/signals/{name:path}/-/detectable", tags=["signals"])
 
 DetectableOut = model_of(
     "DetectableOut", "Which faults a signal's detector finds.", DetectableProgress, findings=list[Finding]
@@ -70,23 +67,20 @@ def _detectable_json(found: DetectableProgress) -> dict[str, Any]:
     return {**json_of(DetectableProgress, found), "findings": [asdict(one) for one in found.findings]}
 
 
-@faults_router.post(
-    "", summary="Find out which faults would be found", status_code=202, response_model=DetectableOut,
-    responses=COMMON | UNKNOWN,
-)  # fmt: skip
+@faults_router.post("", summary="Find out which faults would be found", status_code=202, response_model=DetectableOut)
 async def inject(name: Name, monitor: Monitor, caller: WRITER) -> Response:
     """Starts in the background: faults are injected into copies of the newest 10,000 observations."""
     check_ready(monitor)
     return reply(_detectable_json(monitor.engine.trials.start_faults(name)), 202)
 
 
-@faults_router.get("", summary="Which faults would be found", response_model=DetectableOut, responses=COMMON | UNKNOWN)
+@faults_router.get("", summary="Which faults would be found", response_model=DetectableOut)
 async def injected(name: Name, monitor: Monitor, caller: READER) -> Response:
     """How far the newest injection of faults is, and what was found."""
     return reply(_detectable_json(monitor.engine.trials.progress_of_faults(name)))
 
 
-many_router = APIRouter(prefix="/trials", tags=["bulk"])
+many_router = ApiRouter(prefix="/trials", tags=["bulk"])
 
 Number = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The trial's number.")]
 
@@ -94,6 +88,7 @@ Number = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The trial's numbe
 class ManyTrialIn(Chosen):
     """What to try on these signals: give detector or template."""
 
+    one_of: ClassVar[Groups] = (*Chosen.one_of, ("detector", "template"))
     detector: Annotated[dict[str, Any], AfterValidator(finite)] | None = Field(
         None, description="Settings of the detector to change; all others stay.", examples=[{"alarm_rate": 0.001}]
     )
@@ -107,19 +102,8 @@ class ManyTrialIn(Chosen):
         None, description="Count incidents from then on; by default for the last week of each signal."
     )
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> "ManyTrialIn":
-        if (self.detector is None) == (self.template is None):
-            raise ValueError("give either detector or template")
-        return self
 
-
-class FindingOut(BaseModel):
-    """What a trial found for one signal."""
-
-    signal: str
-    incidents: int = Field(description="How many incidents it would have had.")
-    raised: int = Field(description="How many incidents it had.")
+FindingOut = model_of("FindingOut", "What a trial found for one signal.", SignalFinding)
 
 
 class FailureOut(BaseModel):
@@ -129,28 +113,19 @@ class FailureOut(BaseModel):
     error: str
 
 
-class ManyTrialOut(BaseModel):
-    """How far a trial is, and what it found."""
-
-    number: int
-    stage: TrialStage
-    signals: int = Field(description="How many signals it is about.")
-    chosen: int = Field(description="How many of them it tries at most.")
-    tried: int = Field(description="How many were tried so far.")
-    done: int = Field(description="How many observations were judged.")
-    incidents: int = Field(description="How many incidents the signals tried would have had.")
-    raised: int = Field(description="How many incidents they had.")
-    found: list[FindingOut] = Field(description="The signals tried; those that change most come first.")
-    failed: list[FailureOut] = Field(description="Signals that cannot have these settings.")
-    complete: bool = Field(description="Whether all that were chosen were tried up to their newest observations.")
-    warm: bool = Field(description="Whether all detectors were warm before incidents counted.")
-    message: str = Field(description="Why it failed.")
+ManyTrialOut = model_of(
+    "ManyTrialOut", "How far a trial is, and what it found.", ManyProgress,
+    number=int,
+    tried=Annotated[int, Field(description="How many were tried so far.")],
+    incidents=Annotated[int, Field(description="How many incidents the signals tried would have had.")],
+    raised=Annotated[int, Field(description="How many incidents they had.")],
+    found=GenericAlias(list, (FindingOut,)), failed=list[FailureOut],
+)  # fmt: skip
 
 
 @many_router.post(
-    "", summary="Try settings or a template on many signals", status_code=202, response_model=ManyTrialOut,
-    responses=WITH_BODY, dependencies=[TAKES_JSON],
-)  # fmt: skip
+    "", summary="Try settings or a template on many signals", status_code=202, response_model=ManyTrialOut
+)
 async def start_many(given: ManyTrialIn, monitor: Monitor, caller: WRITER) -> Response:
     """Starts in the background, on up to 20 of the signals; nothing of them changes."""
     names, trials = chosen_names(given, monitor, caller), monitor.engine.trials
@@ -161,15 +136,13 @@ async def start_many(given: ManyTrialIn, monitor: Monitor, caller: WRITER) -> Re
     return reply(_many_json(number, trials.progress_of_many(number, caller.name)), 202)
 
 
-@many_router.get("/{number}", summary="How far a trial is", response_model=ManyTrialOut, responses=COMMON | UNKNOWN)
+@many_router.get("/{number}", summary="How far a trial is", response_model=ManyTrialOut)
 async def progress_of_many(number: Number, monitor: Monitor, caller: WRITER) -> Response:
     """A trial that the same token began."""
     return reply(_many_json(number, monitor.engine.trials.progress_of_many(number, caller.name)))
 
 
-@many_router.delete(
-    "/{number}", summary="End a trial", status_code=204, response_class=Response, responses=COMMON | UNKNOWN
-)
+@many_router.delete("/{number}", summary="End a trial", status_code=204)
 async def cancel_many(number: Number, monitor: Monitor, caller: WRITER) -> Response:
     """What it found so far can still be read."""
     monitor.engine.trials.cancel_many(number, caller.name)
@@ -178,17 +151,11 @@ async def cancel_many(number: Number, monitor: Monitor, caller: WRITER) -> Respo
 
 def _many_json(number: int, trial: ManyProgress) -> dict[str, Any]:
     return {
+        **json_of(ManyProgress, trial),
         "number": number,
-        "stage": trial.stage,
-        "signals": trial.signals,
-        "chosen": trial.chosen,
         "tried": len(trial.found),
-        "done": trial.done,
         "incidents": sum(one.incidents for one in trial.found),
         "raised": sum(one.raised for one in trial.found),
-        "found": [{"signal": one.signal, "incidents": one.incidents, "raised": one.raised} for one in trial.found],
+        "found": [json_of(SignalFinding, one) for one in trial.found],
         "failed": [{"signal": name, "error": error} for name, error in trial.failed],
-        "complete": trial.complete,
-        "warm": trial.warm,
-        "message": trial.message,
     }

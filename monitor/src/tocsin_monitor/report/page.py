@@ -35,7 +35,10 @@ def event_table(
     several = _several(reader, newest, {signal.row.id: signal.row.name for signal in report.signals})
     for event in newest:
         shown, place = _shown_in(event, drawn)
-        target = "" if shown is None else _target(shown, place, charts[place])
+        target = ""
+        if shown is not None:
+            begins, ends = np.array([shown.start, shown.end], "datetime64[ns]")
+            target = target_of(begins, ends, place, charts[place])
         start = moment(event.start)
         start = f'<button type="button">{start}</button>' if target else start
         lasted = length_text(max(event.end(report.period) - event.start, 0) / 1e9, 1.0)
@@ -109,10 +112,6 @@ def _shown_in(event: EventReport, drawn: Sequence[str]) -> tuple[IncidentRow | N
     alarms = [(signal, incident) for signal, incident in event.members if incident.kind == "alarm"]
     found = [(incident, drawn.index(signal)) for signal, incident in alarms if signal in drawn]
     return max(found, key=lambda one: one[0].severity, default=(None, 0))
-
-
-def _target(incident: IncidentRow, number: int, chart: Mapping[str, Any]) -> str:
-    return target_of(np.datetime64(incident.start, "ns"), np.datetime64(incident.end, "ns"), number, chart)
 
 
 def table(headings: Sequence[str], rows: Sequence[tuple[Sequence[str], str]], nothing: str) -> str:
@@ -276,15 +275,11 @@ MOST_OBSERVATIONS = 100_000
 
 def drawn_signals(reader: StoreReader, signals: Sequence[SignalReport], period: Period) -> list[Chart]:
     """The charts of the signals with the most severe incidents of alarms."""
-    found = [(signal, _alarms(signal)) for signal in signals]
+    found = [(signal, [one for one in signal.incidents if one.kind == "alarm"]) for signal in signals]
     busy = [(signal, alarms) for signal, alarms in found if alarms]
     busy.sort(key=lambda one: -max(incident.severity for incident in one[1]))
     charts = [_chart(reader, signal, alarms, period) for signal, alarms in busy[:MOST_SIGNALS]]
     return [chart for chart in charts if chart is not None]
-
-
-def _alarms(signal: SignalReport) -> list[IncidentRow]:
-    return [incident for incident in signal.incidents if incident.kind == "alarm"]
 
 
 def _chart(reader: StoreReader, signal: SignalReport, alarms: Sequence[IncidentRow], period: Period) -> Chart | None:

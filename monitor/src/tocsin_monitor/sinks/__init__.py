@@ -4,14 +4,15 @@ from tocsin_monitor.config import Settings
 from tocsin_monitor.config.sinks import PictureSettings
 from tocsin_monitor.errors import settings_at
 from tocsin_monitor.metrics import Metrics
-from tocsin_monitor.sinks.base import DeliveryError, Readable, Sink, SinkHealth
+from tocsin_monitor.sinks.base import DeliveryError, Sink
 from tocsin_monitor.sinks.outbox import Outbox, Write
 from tocsin_monitor.sinks.pictures import Pictures
+from tocsin_monitor.store import Store
 
-__all__ = ["DeliveryError", "Outbox", "Sink", "SinkHealth", "make_sinks"]
+__all__ = ["DeliveryError", "Outbox", "Sink", "make_sinks"]
 
 
-def make_sinks(settings: Settings, store: Readable, write: Write, metrics: Metrics) -> list[Outbox]:
+def make_sinks(settings: Settings, store: Store, write: Write, metrics: Metrics) -> list[Outbox]:
     """An outbox for each configured sink; ValueError if its settings make no sense."""
     outboxes = []
     for place, one in settings.sinks.each():

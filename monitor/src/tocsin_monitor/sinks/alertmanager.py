@@ -5,8 +5,8 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from tocsin_monitor.as_json import time_text
-from tocsin_monitor.config import AlertmanagerSettings, Settings, WebhookSettings
-from tocsin_monitor.outgoing import Client, open_client, without_user
+from tocsin_monitor.config import AlertmanagerSettings, Settings
+from tocsin_monitor.outgoing import without_user
 from tocsin_monitor.sinks.alerts import (
     IDENTITY,
     Alert,
@@ -38,15 +38,10 @@ class AlertmanagerSink(HttpSink):
     kind = "alertmanager"
 
     def __init__(self, settings: AlertmanagerSettings, monitor: Settings) -> None:
-        super().__init__(settings.name)
+        super().__init__(settings, monitor)
         check_labels(settings.labels)
         self.refresh = settings.refresh
-        self._settings, self._monitor = settings, monitor
         self._levels: dict[int, str] = {}  # the severity under which each incident was sent
-
-    def _connect(self) -> Client:
-        settings = self._settings
-        return open_client(settings.url, timeout=settings.timeout, bearer_token=settings.bearer_token)
 
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
         if status == "firing":
@@ -90,16 +85,6 @@ class WebhookSink(HttpSink):
     """
 
     kind = "webhook"
-
-    def __init__(self, settings: WebhookSettings, monitor: Settings) -> None:
-        super().__init__(settings.name)
-        self._settings, self._monitor = settings, monitor
-
-    def _connect(self) -> Client:
-        settings = self._settings
-        return open_client(
-            settings.url, timeout=settings.timeout, bearer_token=settings.bearer_token, headers=settings.headers
-        )
 
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
         alert = alert_of(incident, signal, link_to(self._monitor, incident), status)

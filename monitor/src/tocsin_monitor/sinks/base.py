@@ -2,31 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from tocsin_monitor.config import Settings
 from tocsin_monitor.errors import MonitorError
-from tocsin_monitor.outgoing import AnswerError, Client, ask
-from tocsin_monitor.store import IncidentRow, Message, SignalRow, StoreReader
+from tocsin_monitor.outgoing import AnswerError, Client, ask, open_client
+from tocsin_monitor.store import IncidentRow, Message, SignalRow
+
+if TYPE_CHECKING:
+    from tocsin_monitor.sinks.pictures import Pictures
 
 # A receiver, or a proxy in front of it, that refuses one message may well accept others. These replies are different:
 # they are about who we are and how often we ask.
 _ABOUT_US = (401, 407, 408, 425, 429)
-
-
-class Readable(Protocol):
-    """What sinks need of the store."""
-
-    def reading(self) -> AbstractContextManager[StoreReader]:
-        """One consistent view."""
-
-
-class IncidentPictures(Protocol):
-    """What draws incidents."""
-
-    async def draw(self, incident: IncidentRow, signal: SignalRow) -> bytes | None:
-        """The picture as PNG; None if there is none."""
 
 
 class DeliveryError(MonitorError):
@@ -37,15 +25,6 @@ class DeliveryError(MonitorError):
         self.refused = refused
 
 
-@dataclass
-class SinkHealth:
-    """The health of a sink. Times are nanoseconds since 1970."""
-
-    last_success: int | None = None
-    last_error: str | None = None
-    last_error_time: int | None = None
-
-
 class Sink(ABC):
     """Reports incidents, between `open` and `close`, which run on the event loop."""
 
@@ -53,7 +32,7 @@ class Sink(ABC):
     #: Seconds after which open incidents are repeated; None for never.
     refresh: float | None = None
     #: Draws incidents, for sinks whose settings ask for pictures.
-    pictures: IncidentPictures | None = None
+    pictures: "Pictures | None" = None
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -79,13 +58,18 @@ class Sink(ABC):
 
 
 class HttpSink(Sink):
-    """A sink that posts JSON."""
+    """A sink that posts JSON to the `url` of its settings, with their `timeout`, `bearer_token` and `headers`."""
 
     _client: Client | None = None
 
-    @abstractmethod
+    def __init__(self, settings: Any, monitor: Settings) -> None:
+        super().__init__(settings.name)
+        self._settings, self._monitor = settings, monitor
+
     def _connect(self) -> Client:
         """A client for the receiver."""
+        given = {name: getattr(self._settings, name, None) for name in ("bearer_token", "headers")}
+        return open_client(self._settings.url, timeout=self._settings.timeout, **given)
 
     async def open(self) -> None:
         self._client = self._connect()
@@ -104,8 +88,5 @@ class HttpSink(Sink):
         try:
             await ask(self._client, method, address, **body)
         except AnswerError as error:
-            raise DeliveryError(str(error), refused=_refuses(error.status)) from None
-
-
-def _refuses(status: int | None) -> bool:
-    return status is not None and 400 <= status < 500 and status not in _ABOUT_US
+            status = error.status or 0
+            raise DeliveryError(str(error), refused=400 <= status < 500 and status not in _ABOUT_US) from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from tocsin_monitor.as_json import time_text
 from tocsin_monitor.config import Settings
-from tocsin_monitor.config.sinks import ChatSettings, MattermostSettings, NtfySettings, PagerDutySettings
+from tocsin_monitor.config.sinks import PagerDutySettings, TextSettings
 from tocsin_monitor.outgoing import Client, open_client, without_user
 from tocsin_monitor.sinks.alerts import fingerprint
 from tocsin_monitor.sinks.base import DeliveryError, HttpSink
@@ -15,23 +15,24 @@ from tocsin_monitor.sinks.notices import Notice, Notices, shortened
 from tocsin_monitor.store import IncidentRow, Message, SignalRow
 
 
-class ChatSink(HttpSink):
-    """Posts each notice to an incoming webhook."""
+class NoticeSink(HttpSink):
+    """A sink that writes to people."""
 
-    def __init__(self, settings: ChatSettings, monitor: Settings) -> None:
-        super().__init__(settings.name)
-        self._url, self._timeout = settings.url, settings.timeout
+    def __init__(self, settings: TextSettings, monitor: Settings) -> None:
+        super().__init__(settings, monitor)
         self._notices = Notices(settings, monitor)
+
+
+class ChatSink(NoticeSink):
+    """Posts each notice to an incoming webhook."""
 
     @abstractmethod
     def _body(self, notice: Notice) -> dict[str, Any]:
         """The document that the chat's webhook takes."""
 
-    def _connect(self) -> Client:
-        return open_client(self._url, timeout=self._timeout)
-
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
-        await self._post(without_user(self._url), self._body(self._notices.write(incident, signal, status)))
+        notice = self._notices.write(incident, signal, status)
+        await self._post(without_user(self._settings.url), self._body(notice))
 
 
 # Slack's limits, in characters.
@@ -77,10 +78,6 @@ class MattermostSink(ChatSink):
 
     kind = "mattermost"
 
-    def __init__(self, settings: MattermostSettings, monitor: Settings) -> None:
-        super().__init__(settings, monitor)
-        self._where = {"channel": settings.channel, "username": settings.username}
-
     def _body(self, notice: Notice) -> dict[str, Any]:
         title = shortened(notice.title, _MATTERMOST_TITLE)
         attachment = {
@@ -95,7 +92,8 @@ class MattermostSink(ChatSink):
         }
         if notice.link:
             attachment["title_link"] = notice.link
-        return {name: value for name, value in self._where.items() if value} | {"attachments": [attachment]}
+        where = {"channel": self._settings.channel, "username": self._settings.username}
+        return {name: value for name, value in where.items() if value} | {"attachments": [attachment]}
 
 
 def _mattermost_escaped(text: str) -> str:
@@ -147,15 +145,10 @@ def _teams_escaped(text: str) -> str:
 _NTFY_TEXT, _NTFY_TITLE = 1000, 200
 
 
-class NtfySink(HttpSink):
+class NtfySink(NoticeSink):
     """Publishes to a topic: urgent if the incident is critical, quiet when it has ended; with its picture."""
 
     kind = "ntfy"
-
-    def __init__(self, settings: NtfySettings, monitor: Settings) -> None:
-        super().__init__(settings.name)
-        self._settings = settings
-        self._notices = Notices(settings, monitor)
 
     def _connect(self) -> Client:
         return open_client(self._settings.url, timeout=self._settings.timeout, bearer_token=self._settings.token)
@@ -193,8 +186,8 @@ class NtfySink(HttpSink):
     def _priority(self, notice: Notice) -> int:
         settings = self._settings
         if notice.over:
-            return settings.priority_ended
-        return settings.priority_critical if notice.critical else settings.priority
+            return int(settings.priority_ended)
+        return int(settings.priority_critical if notice.critical else settings.priority)
 
     def _tags(self, notice: Notice) -> list[str]:
         sign = "white_check_mark" if notice.over else "rotating_light" if notice.critical else "warning"
@@ -205,7 +198,7 @@ _PAGERDUTY_PATH = "/v2/enqueue"
 _PAGERDUTY_SUMMARY = 1024  # characters
 
 
-class PagerDutySink(HttpSink):
+class PagerDutySink(NoticeSink):
     """Triggers an alert, acknowledges it when somebody acknowledges the incident here, and resolves it.
 
     All events of an incident have the same `dedup_key`: one that arrives twice changes nothing. Acknowledgements are
@@ -215,15 +208,13 @@ class PagerDutySink(HttpSink):
     kind = "pagerduty"
 
     def __init__(self, settings: PagerDutySettings, monitor: Settings) -> None:
-        super().__init__(settings.name)
+        super().__init__(settings, monitor)
         self.refresh = settings.refresh
-        self._settings, self._monitor = settings, monitor
-        self._notices = Notices(settings, monitor)
         self._acknowledged: set[int] = set()
 
     def _connect(self) -> Client:
         key = self._settings.routing_key.get_secret_value()
-        client = open_client(self._settings.url, timeout=self._settings.timeout)
+        client = super()._connect()
         client.secrets = (key, *client.secrets)
         return client
 

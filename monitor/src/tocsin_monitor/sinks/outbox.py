@@ -13,10 +13,20 @@ from enum import Enum
 
 from tocsin_monitor.config.kinds import DeliveryRules
 from tocsin_monitor.errors import Backoff, delay_after, error_text
+from tocsin_monitor.health import SinkHealth
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks.alerts import told_as
-from tocsin_monitor.sinks.base import DeliveryError, Readable, Sink, SinkHealth
-from tocsin_monitor.store import EventSummary, IncidentRow, LeadRow, OutboxRow, SignalRow, StoreReader, StoreWriter
+from tocsin_monitor.sinks.base import DeliveryError, Sink
+from tocsin_monitor.store import (
+    EventSummary,
+    IncidentRow,
+    LeadRow,
+    OutboxRow,
+    SignalRow,
+    Store,
+    StoreReader,
+    StoreWriter,
+)
 
 PIECE = 50  # incidents
 # After this many refusals in a row, the sink itself seems to be to blame: its address may be revoked.
@@ -33,7 +43,7 @@ class Repeats:
     """
 
     def __init__(
-        self, sink: Sink, store: Readable, succeeded: Callable[[], None], failed: Callable[[Exception], None]
+        self, sink: Sink, store: Store, succeeded: Callable[[], None], failed: Callable[[Exception], None]
     ) -> None:
         self._sink, self._store, self._succeeded, self._failed = sink, store, succeeded, failed
         self._due = 0.0
@@ -162,7 +172,7 @@ class Outbox:
     """
 
     def __init__(
-        self, sink: Sink, store: Readable, write: Write, metrics: Metrics, rules: DeliveryRules | None = None, *,
+        self, sink: Sink, store: Store, write: Write, metrics: Metrics, rules: DeliveryRules | None = None, *,
         poll: float = POLL, update_every: float = 0.0, max_age: float = math.inf,
     ) -> None:  # fmt: skip
         self.sink, self.rules = sink, rules or DeliveryRules()
@@ -332,7 +342,7 @@ def decide(
             return Decision.SKIP
     elif row.status == "firing" and row.attempts == 0:
         # After an attempt without a reply, the sink may know of the incident, and must learn of its end, too.
-        if _is_past(incident, max_age):
+        if isinstance(incident, LeadRow) and incident.whole.age > max_age:
             # Its observations may still come up to now; if it ends before they do, it was over long ago.
             return now + _LOOK_AGAIN if incident.open else Decision.LEAVE_OUT
         decision = _before_first_attempt(rules, incident, now)
@@ -358,10 +368,6 @@ def _before_first_attempt(rules: DeliveryRules, incident: IncidentRow, now: int)
     if not incident.open and incident.closed is not None and rules.next_time(due) > max(due, incident.closed):
         return Decision.LEAVE_OUT
     return None
-
-
-def _is_past(incident: IncidentRow, max_age: float) -> bool:
-    return isinstance(incident, LeadRow) and incident.whole.age > max_age
 
 
 def _slept_through(incident: IncidentRow) -> bool:

@@ -17,8 +17,7 @@ from typing import Any
 from tocsin_monitor.as_json import number
 from tocsin_monitor.errors import MonitorError
 from tocsin_monitor.sinks import drawing
-from tocsin_monitor.sinks.base import Readable
-from tocsin_monitor.store import IncidentRow, ObservationRow, SignalRow
+from tocsin_monitor.store import IncidentRow, ObservationRow, SignalRow, Store
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +34,7 @@ class Pictures:
     Without matplotlib, or if drawing fails, there is no picture: that must not keep a message from being sent.
     """
 
-    def __init__(self, store: Readable, *, patience: float = PATIENCE) -> None:
+    def __init__(self, store: Store, *, patience: float = PATIENCE) -> None:
         self._store, self._patience = store, patience
         self._possible = importlib.util.find_spec("matplotlib") is not None
         if not self._possible:

@@ -3,9 +3,9 @@
 from tocsin_monitor.config import MqttSinkSettings, MqttSourceSettings, Settings
 from tocsin_monitor.errors import settings_at
 from tocsin_monitor.metrics import Metrics
-from tocsin_monitor.sources.base import MOST_TOGETHER, ReadCursor, Source, SourceContext, SourceHealth, Submit
+from tocsin_monitor.sources.base import MOST_TOGETHER, ReadCursor, Source, SourceContext, Submit
 
-__all__ = ["Source", "SourceContext", "SourceHealth", "Submit", "make_sources"]
+__all__ = ["Source", "SourceContext", "Submit", "make_sources"]
 
 
 def make_sources(settings: Settings, submit: Submit, cursor: ReadCursor, metrics: Metrics) -> list[Source]:

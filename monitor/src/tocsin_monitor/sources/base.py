@@ -5,12 +5,12 @@ import logging
 import math
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tocsin_monitor.errors import Backoff, error_text
+from tocsin_monitor.health import SourceHealth
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import Batch, Cursor, Observation, Outcome, Status
 
@@ -25,21 +25,6 @@ COMPLAIN_EVERY = 60.0  # seconds
 MOST_SENDERS = 1000  # with a rate limit of their own
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass
-class SourceHealth:
-    """The health of a source. Times are nanoseconds since 1970; `skipped` counts input that was not an observation.
-
-    `left_out` counts, by kind, input that is not supported or that no rule asks for.
-    """
-
-    last_success: int | None = None
-    last_error: str | None = None
-    last_error_time: int | None = None
-    received: int = 0
-    skipped: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,6 @@ class FilePosition:
     head: str = ""
     head_size: int = 0
 
-    def as_json(self) -> dict[str, int | str]:
-        """For the cursor."""
-        return asdict(self)
-
 
 class Tail:
     """Reads the complete lines that are appended to a file, from a position on.
@@ -207,7 +203,7 @@ class FileSource(Source):
                 tail.close()
 
     def _position(self) -> str:
-        places = [tail.place.as_json() for tail in (self._tails or {}).values()]
+        places = [asdict(tail.place) for tail in (self._tails or {}).values()]
         return json.dumps({"files": places}, separators=(",", ":"))
 
     def _collect(self) -> tuple[list[Observation], list[str]]:

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from tocsin_monitor.as_json import verdict_json
 from tocsin_monitor.config import MqttBroker, MqttSourceSettings
 from tocsin_monitor.errors import Backoff
-from tocsin_monitor.mqtt import BrokerConnection, Message, MqttSession, Presence
+from tocsin_monitor.mqtt import BrokerConnection, Message, MqttSession
 from tocsin_monitor.observations import Observation, Outcome, check_name
 from tocsin_monitor.sources.base import Source, SourceContext
 from tocsin_monitor.sources.payloads import LARGEST, NameTemplate, Payload, topic_signal
@@ -39,7 +39,7 @@ class BrokerSource(Source):
         broker: MqttBroker,
         context: SourceContext,
         subscriptions: Sequence[tuple[str, SubscribeOptions]],
-        presence: Presence | None = None,
+        presence: str | None = None,
     ) -> None:
         super().__init__(name, context)
         self._most = context.most
@@ -138,7 +138,7 @@ class MqttSource(BrokerSource):
             (topic, SubscribeOptions(1, noLocal=not topic.startswith("$share/"), retainHandling=retained))
             for topic in settings.topics
         ]
-        super().__init__(settings.name, settings, context, subscriptions, Presence(settings.status_topic))
+        super().__init__(settings.name, settings, context, subscriptions, settings.status_topic)
 
     def _is_own(self, topic: str) -> bool:
         """Whether the monitor itself publishes to a topic: such messages are never observations."""

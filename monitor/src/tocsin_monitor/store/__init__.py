@@ -1,6 +1,6 @@
 """The store: signals, observations with their verdicts, states of detectors, incidents and outgoing messages."""
 
-from tocsin_monitor.errors import DamagedError, StoreError, UnfitError
+from tocsin_monitor.errors import DamagedError, StoreError
 from tocsin_monitor.store.reader import StoreReader
 from tocsin_monitor.store.rows import (
     FOREVER,
@@ -22,7 +22,6 @@ from tocsin_monitor.store.rows import (
     ObservationRow,
     OutboxRow,
     PartRow,
-    Pruned,
     ReferenceRow,
     Refused,
     RefusedRow,
@@ -57,7 +56,6 @@ __all__ = [
     "ObservationRow",
     "OutboxRow",
     "PartRow",
-    "Pruned",
     "ReferenceRow",
     "Refused",
     "RefusedRow",
@@ -70,6 +68,5 @@ __all__ = [
     "StoreWriter",
     "TemplateRow",
     "TokenRow",
-    "UnfitError",
     "given_features",
 ]

@@ -1,6 +1,5 @@
 """Backups. A backup is one SQLite file, whatever the store's database, so it can be restored into either database."""
 
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -12,10 +11,10 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, NullPool, Select, Table, create_engine, func, insert, select
 
 from tocsin_monitor.errors import StoreError
-from tocsin_monitor.store import schema
+from tocsin_monitor.store import migrations, schema
 from tocsin_monitor.store.connections import connect, for_reading, shown_address, sqlite_file, store_errors
 from tocsin_monitor.store.encoding import insert_observations
-from tocsin_monitor.store.migrations import Progress, copy_pages, migrate, newest_version, readable_versions, version_of
+from tocsin_monitor.store.migrations import Progress, migrate, newest_version, readable_versions, version_of
 from tocsin_monitor.store.store import Store
 
 _ROWS = 5000
@@ -26,24 +25,17 @@ def backup(url: str, file: Path, progress: Progress | None = None) -> None:
     if file.exists():
         raise StoreError(f"a backup needs a new file, but {file} already exists")
     engine = connect(url, make=False, patient=True)
-    # The file has another name until it is complete.
-    part = file.with_name(file.name + ".part")
     try:
         with store_errors(engine):
             _check_current(engine)
-            part.unlink(missing_ok=True)
-            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            if engine.dialect.name == "sqlite":
-                copy_pages(sqlite_file(engine.url), part, progress)
-            else:
-                _copy_store(engine, part, progress)
-        with part.open("rb+") as written:
-            os.fsync(written.fileno())
-        part.replace(file)
+            with migrations.whole_file(file) as part:
+                if engine.dialect.name == "sqlite":
+                    migrations.copy_pages(sqlite_file(engine.url), part, progress)
+                else:
+                    _copy_store(engine, part, progress)
     except OSError as error:
         raise StoreError(f"the backup {file} cannot be written: {error.strerror}") from error
     finally:
-        part.unlink(missing_ok=True)
         engine.dispose()
 
 

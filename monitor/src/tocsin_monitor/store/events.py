@@ -10,7 +10,7 @@ from tocsin_monitor.errors import UnknownError
 from tocsin_monitor.fields import declared
 from tocsin_monitor.store import encoding, schema
 from tocsin_monitor.store.rows import EventRow, EventSummary, IncidentRow, Kind, Member
-from tocsin_monitor.store.schema import among
+from tocsin_monitor.store.schema import among, matching
 
 #: How many incidents a summary lists.
 LISTED = 10
@@ -66,11 +66,7 @@ class EventReader:
         of_event = select(incidents.id).where(incidents.event == columns.id)
         if signal_ids is not None:
             of_event = of_event.where(among(incidents.signal, signal_ids))
-        wanted = wanted.where(of_event.exists())
-        if open is not None:
-            wanted = wanted.where(columns.open == open)
-        if kind is not None:
-            wanted = wanted.where(columns.kind == kind)
+        wanted = wanted.where(of_event.exists(), *matching(columns, open=open, kind=kind))
         if since is not None:
             wanted = wanted.where(or_(columns.open == True, columns.closed >= since))  # noqa: E712
         if before_id is not None:

@@ -11,7 +11,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -134,24 +135,22 @@ def _locked_in_time(connection: Connection) -> bool:
         time.sleep(0.05)
 
 
-class Heartbeat:
-    """Calls a function every few seconds, in a thread of its own, during a `with` block."""
+@contextmanager
+def heartbeat(beat: Callable[[], None], every: float = BEAT) -> Iterator[None]:
+    """Call a function every few seconds, in a thread of its own, during a `with` block."""
+    over = threading.Event()
 
-    def __init__(self, beat: Callable[[], None], every: float = BEAT) -> None:
-        self._beat, self._every = beat, every
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="tocsin-heartbeat", daemon=True)
+    def run() -> None:
+        while not over.wait(every):
+            beat()
 
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._over.wait(self._every):
-            self._beat()
+    thread = threading.Thread(target=run, name="tocsin-heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 if sys.platform == "win32":
@@ -176,7 +175,8 @@ class LockFile:
         try:
             _lock_file(file)
         except OSError as error:
-            owner = _read_owner(file)
+            file.seek(_OWNER_AT)
+            owner = file.read(200) or "unknown"
             file.close()
             raise OwnedError(
                 f"the store {self._store} is in use by another monitor ({owner}): stop that one first"
@@ -202,8 +202,3 @@ def _lock_file(file: IO[str]) -> None:
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _read_owner(file: IO[str]) -> str:
-    file.seek(_OWNER_AT)
-    return file.read(200) or "unknown"

@@ -2,8 +2,8 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, select
@@ -132,18 +132,28 @@ def copy_pages(source: Path, part: Path, progress: Progress | None = None) -> No
         target.execute("PRAGMA journal_mode=DELETE")
 
 
+@contextmanager
+def whole_file(file: Path) -> Iterator[Path]:
+    """A new file for this user only, under another name until it is complete; it takes the place of an old one."""
+    part = file.with_name(file.name + ".part")
+    try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        yield part
+        with part.open("rb+") as written:
+            os.fsync(written.fileno())
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def keep_copy(engine: Engine, version: int) -> Path:
     """Copy a store before a migration; `tocsin restore` can restore the copy."""
     file = sqlite_file(engine.url)
     copy = file.with_name(f"{file.name}.version-{version}")
-    part = copy.with_name(copy.name + ".part")
     try:
-        part.unlink(missing_ok=True)
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        copy_pages(file, part)
-        part.replace(copy)
+        with whole_file(copy) as part:
+            copy_pages(file, part)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"the store was not migrated, because it cannot be copied to {copy}: {error}") from error
-    finally:
-        part.unlink(missing_ok=True)
     return copy

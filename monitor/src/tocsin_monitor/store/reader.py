@@ -30,7 +30,7 @@ from tocsin_monitor.store.rows import (
     TemplateRow,
     TokenRow,
 )
-from tocsin_monitor.store.schema import among
+from tocsin_monitor.store.schema import among, matching
 
 T = TypeVar("T")
 
@@ -197,19 +197,10 @@ class StoreReader(EventReader, LeavingReader):
     ) -> list[IncidentRow]:
         """Incidents, newest first, without those that ended before `since` or started after `until`."""
         columns = schema.incidents.c
-        wanted = select(schema.incidents)
-        if signal_id is not None:
-            wanted = wanted.where(columns.signal == signal_id)
+        equal = matching(columns, signal=signal_id, open=open, kind=kind, alike=alike, suppressed=suppressed)
+        wanted = select(schema.incidents).where(*equal)
         if signal_ids is not None:
             wanted = wanted.where(among(columns.signal, signal_ids))
-        if open is not None:
-            wanted = wanted.where(columns.open == open)
-        if kind is not None:
-            wanted = wanted.where(columns.kind == kind)
-        if alike is not None:
-            wanted = wanted.where(columns.alike == alike)
-        if suppressed is not None:
-            wanted = wanted.where(columns.suppressed == suppressed)
         if since is not None:
             wanted = wanted.where(or_(columns.open == True, columns.end >= since))  # noqa: E712
         if until is not None:
@@ -304,7 +295,9 @@ class StoreReader(EventReader, LeavingReader):
 
     def tokens(self) -> list[TokenRow]:
         """All tokens, by name, including expired ones."""
-        return [_token(row) for row in self.connection.execute(select(schema.tokens).order_by(schema.tokens.c.name))]
+        rows = self.connection.execute(select(schema.tokens).order_by(schema.tokens.c.name))
+        patterns = encoding.names_from_text
+        return [TokenRow(**{**row._mapping, "patterns": patterns(row.patterns or "[]")}) for row in rows]
 
     def guarded_since(self) -> int | None:
         """When the first token was created, even if it was revoked since; None if there never was one."""
@@ -313,11 +306,9 @@ class StoreReader(EventReader, LeavingReader):
     def access_log(self, *, before_id: int | None = None, who: str | None = None, limit: int) -> list[AccessLogRow]:
         """The access log, newest first."""
         columns = schema.access_log.c
-        wanted = select(schema.access_log)
+        wanted = select(schema.access_log).where(*matching(columns, who=who))
         if before_id is not None:
             wanted = wanted.where(columns.id < before_id)
-        if who is not None:
-            wanted = wanted.where(columns.who == who)
         return self._rows(AccessLogRow, wanted.order_by(columns.id.desc()).limit(limit))
 
     def cursor(self, source: str) -> str | None:
@@ -373,9 +364,3 @@ def _signal(row: Row[Any]) -> SignalRow:
         unknown = {"features": ("value",), "silent_after": None, "every": None, "created": 0, "rules": NO_RULES}
         fields |= {**unknown, "settings": {DAMAGE: f"its row in the store is damaged: {error}"}}
     return SignalRow(**fields)
-
-
-def _token(row: Row[Any]) -> TokenRow:
-    fields = dict(row._mapping)
-    fields["patterns"] = () if fields["patterns"] is None else encoding.names_from_text(fields["patterns"])
-    return TokenRow(**fields)

@@ -322,22 +322,23 @@ class TokenRow:
     name: str
     role: Role
     hash: str
-    created: int
-    expires: int | None
-    #: The name patterns of the signals it is limited to; empty for all signals.
-    patterns: tuple[str, ...] = ()
+    created: Time
+    expires: Time | None
+    patterns: Annotated[
+        tuple[str, ...], Shown("Name patterns of the signals it is limited to; none for all.", name="match")
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AccessLogRow:
-    """An entry of the access log. `who` is the name of a token."""
+    """An entry of the access log."""
 
     id: int
-    time: int
-    who: str
-    action: str
-    target: str
-    details: str
+    time: Time
+    who: Annotated[str, Shown("The name of the token, or of the command-line user.")]
+    action: Annotated[str, Shown("The method of the request.")]
+    target: Annotated[str, Shown("The address of the request.")]
+    details: Annotated[str, Shown("The beginning of the request's body.")]
 
 
 @dataclass(frozen=True, slots=True)

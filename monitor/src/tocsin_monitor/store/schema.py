@@ -23,10 +23,11 @@ from sqlalchemy import (
     bindparam,
     text,
 )
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from tocsin_monitor.fields import declared
-from tocsin_monitor.store.rows import EventRow, IncidentRow
+from tocsin_monitor.store.rows import AccessLogRow, EventRow, IncidentRow, MaintenanceRow, RefusedRow
 
 
 class _Untouched(UserDefinedType[float]):
@@ -149,23 +150,23 @@ reference = Table(
 )
 
 
-# Incidents that belong together. What they have in common (`shared`) is a list as JSON.
-def _columns(row: type) -> list[Column[Any]]:
-    """The columns of a table for the fields of its row."""
+def _columns(row: type, **types: Any) -> list[Column[Any]]:
+    """The columns of a table for the fields of its row. `types` are those of some that differ."""
     found: list[Column[Any]] = []
     for field in declared(row):
+        kind: Any = types.get(field.name) or _TYPES.get(field.type, CleanText)
         if field.name == "id":
             found.append(Column("id", _NUMBER, primary_key=True))
-        elif field.name == "signal":
-            found.append(Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), nullable=False))
+        elif field.name == "signal" and field.type is int:
+            found.append(Column("signal", kind, ForeignKey("signals.id", ondelete="CASCADE"), nullable=False))
         else:
-            kind: Any = CleanText if field.is_text else _TYPES[field.type]
             found.append(Column(field.name, kind, nullable=field.optional or field.is_number))
     return found
 
 
 _TYPES: dict[Any, type[TypeEngine[Any]]] = {int: BigInteger, float: ExactDouble, bool: Boolean}
 
+# Incidents that belong together. What they have in common (`shared`) is a list as JSON.
 events = Table("events", metadata, *_columns(EventRow), Index("events_open", "open"), sqlite_autoincrement=True)
 
 incidents = Table(
@@ -205,20 +206,7 @@ outbox = Table(
     sqlite_autoincrement=True,
 )
 
-maintenance = Table(
-    "maintenance",
-    metadata,
-    Column("id", _NUMBER, primary_key=True),
-    Column("pattern", CleanText, nullable=False),
-    Column("start", BigInteger, nullable=False),
-    Column("end", BigInteger, nullable=False),
-    Column("reason", CleanText, nullable=False),
-    Column("created_by", CleanText, nullable=False),
-    Column("schedule", CleanText),
-    Column("duration", Double),
-    Column("time_zone", CleanText),
-    sqlite_autoincrement=True,
-)
+maintenance = Table("maintenance", metadata, *_columns(MaintenanceRow, duration=Double), sqlite_autoincrement=True)
 
 # Signal templates that people changed, by pattern. The rest of a template is JSON, which the settings' models check.
 signal_templates = Table(
@@ -246,17 +234,7 @@ tokens = Table(
 # At most one row: when the first token was created. It stays after the last token is revoked.
 guarded = Table("guarded", metadata, Column("since", BigInteger, primary_key=True, autoincrement=False))
 
-access_log = Table(
-    "access_log",
-    metadata,
-    Column("id", _NUMBER, primary_key=True),
-    Column("time", BigInteger, nullable=False),
-    Column("who", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("details", Text, nullable=False),
-    sqlite_autoincrement=True,
-)
+access_log = Table("access_log", metadata, *_columns(AccessLogRow), sqlite_autoincrement=True)
 
 cursors = Table(
     "cursors",
@@ -266,18 +244,12 @@ cursors = Table(
 )
 
 # Observations that the store rejected, or whose time was wrong. They are listed here, so nothing disappears silently.
-refused = Table(
-    "refused",
-    metadata,
-    Column("id", _NUMBER, primary_key=True),
-    Column("signal", CleanText, nullable=False),
-    Column("time", BigInteger, nullable=False),
-    Column("value", CleanText, nullable=False),
-    Column("source", CleanText, nullable=False),
-    Column("reason", CleanText, nullable=False),
-    Column("noted", BigInteger, nullable=False),
-    sqlite_autoincrement=True,
-)
+refused = Table("refused", metadata, *_columns(RefusedRow), sqlite_autoincrement=True)
+
+
+def matching(columns: ReadOnlyColumnCollection[str, Column[Any]], **given: Any) -> list[ColumnElement[bool]]:
+    """The conditions that columns have these values; None stands for any."""
+    return [columns[name] == value for name, value in given.items() if value is not None]
 
 
 def among(column: Column[int], numbers: Collection[int]) -> ColumnElement[bool]:

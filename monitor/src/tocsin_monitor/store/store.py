@@ -22,7 +22,7 @@ from tocsin_monitor.store.connections import (
     sqlite_file,
     store_errors,
 )
-from tocsin_monitor.store.locks import Heartbeat, LockFile, Owner, SessionLock, evict, find_owner
+from tocsin_monitor.store.locks import LockFile, Owner, SessionLock, evict, find_owner, heartbeat
 from tocsin_monitor.store.migrations import keep_copy, migrate, newest_version, version_of
 from tocsin_monitor.store.reader import StoreReader
 from tocsin_monitor.store.writer import StoreWriter
@@ -103,7 +103,7 @@ class Store:
             self._session_lock.take()
         self._owned = True
         try:
-            with Heartbeat(self._beat):
+            with heartbeat(self._beat):
                 yield
         finally:
             with self._lock:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from sqlalchemy import BindParameter, Table, bindparam, delete, func, insert, select, update
@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tocsin_monitor.access_log import AccessEntry
 from tocsin_monitor.errors import RefusedError, UnknownError
-from tocsin_monitor.rules import NO_RULES, SignalRules
+from tocsin_monitor.rules import NO_RULES
 from tocsin_monitor.schedules import Schedule
 from tocsin_monitor.store import encoding, removal, schema
 from tocsin_monitor.store.encoding import insert_observations
@@ -47,33 +47,15 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
     """Reads and changes the store in one transaction."""
 
     def add_signal(
-        self,
-        name: str,
-        features: Sequence[str],
-        settings: Mapping[str, Any],
-        *,
-        silent_after: float | None = None,
-        unit: str | None = None,
-        template: str | None = None,
-        created: int,
-        every: float | None = None,
-        aggregate: str = "mean",
-        source: str | None = None,
-        rules: SignalRules = NO_RULES,
+        self, name: str, features: Sequence[str], settings: Mapping[str, Any], *, created: int, **others: Any
     ) -> SignalRow:
+        """Add a signal; `others` are further fields of its row."""
         if self.signal(name) is not None:
             raise RefusedError(f"signal {name!r} already exists")
-        values = {
-            "name": name, "silent_after": silent_after, "unit": unit, "template": template, "created": created,
-            "every": every, "aggregate": aggregate, "source": source,
-        }  # fmt: skip
-        number = self._insert(
-            schema.signals, {**values, **_texts({"features": features, "settings": settings, "rules": rules})}
-        )
-        return SignalRow(
-            number, name, tuple(features), dict(settings), silent_after, unit, template, created, every, aggregate,
-            source, rules,
-        )  # fmt: skip
+        missing = dict.fromkeys(("silent_after", "unit", "template"))
+        row = SignalRow(0, name, tuple(features), dict(settings), created=created, **{**missing, **others})
+        values = {field.name: getattr(row, field.name) for field in fields(SignalRow) if field.name != "id"}
+        return replace(row, id=self._insert(schema.signals, _texts(values)))
 
     def change_signal(self, signal_id: int, **changes: Any) -> None:
         """Change fields of a signal: features, settings, silent_after, unit, template, source, rules."""
@@ -153,8 +135,7 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         """Store the states of several signals' detectors, each in place of the previous one."""
         if rows:
             self._remove_states([row.signal for row in rows])
-            given = [{"signal": row.signal, "time": row.time, "taken": row.taken, "state": row.state} for row in rows]
-            self.connection.execute(insert(schema.states), given)
+            self.connection.execute(insert(schema.states), [asdict(row) for row in rows])
 
     def remove_state(self, signal_id: int) -> None:
         """Remove the state of a signal's detector and the forecasts made after it."""
@@ -302,14 +283,8 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
 
     def add_to_access_log(self, entry: AccessEntry, now: int) -> None:
         """Add an entry to the access log. Only the newest `MOST_LOGGED` entries are kept."""
-        values = {
-            "time": now,
-            "who": entry.who,
-            "action": entry.action,
-            "target": entry.target,
-            "details": entry.details,
-        }
-        number = self._insert(schema.access_log, values)
+        names = ("who", "action", "target", "details")
+        number = self._insert(schema.access_log, {"time": now, **{name: getattr(entry, name) for name in names}})
         if number % _LOG_PIECE == 0:
             self.connection.execute(delete(schema.access_log).where(schema.access_log.c.id <= number - MOST_LOGGED))
 

@@ -10,7 +10,6 @@ from tocsin_monitor.http.errors import HttpError
 from tocsin_monitor.http.monitor_access import Monitor
 from tocsin_monitor.http.push import Dialect, Pushed, PushFormat, push
 from tocsin_monitor.plugins.influx.reading import PRECISIONS, read_lines
-from tocsin_monitor.push import Intake
 
 PATH, PATH_1 = "/api/v2/write", "/write"
 _CODES = {
@@ -31,12 +30,9 @@ def _refusal(status: int, message: str, content_type: str) -> tuple[bytes, str]:
     return json.dumps({"code": code, "message": message}).encode(), "application/json"
 
 
-def _refusal_1(status: int, message: str, content_type: str) -> tuple[bytes, str]:
-    return json.dumps({"error": message}).encode(), "application/json"
-
-
+_DIALECT_1 = Dialect(lambda status, message, kind: (json.dumps({"error": message}).encode(), "application/json"))
 router = APIRouter(tags=["push"])
-FORMAT = PushFormat(router, {PATH: Dialect(_refusal), PATH_1: Dialect(_refusal_1)})
+FORMAT = PushFormat(router, {PATH: Dialect(_refusal), PATH_1: _DIALECT_1})
 
 
 @router.post(
@@ -71,13 +67,10 @@ async def write_lines(
     unit = PRECISIONS.get(precision)
     if unit is None:
         raise HttpError(400, f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r:.60}", "precision")
-
     receiver = receivers["influx"]
-
-    def read(body: bytes, intake: Intake) -> None:
-        read_lines(body, unit, receiver.naming, intake)
-
-    done = await push(request, monitor, caller, receiver, read)
+    done = await push(
+        request, monitor, caller, receiver, lambda body, intake: read_lines(body, unit, receiver.naming, intake)
+    )
     if done.refused:
         raise HttpError(400, f"partial write: {done.why} dropped={done.refused}", "body")
     return Response(status_code=204)

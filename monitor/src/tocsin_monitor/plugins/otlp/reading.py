@@ -86,8 +86,10 @@ class _Metric:
         if found is None:
             self._intake.ignore("metrics that no rule matches", len(points))
             return
-        temporality = _CUMULATIVE if kind == "summary" else _temporality(self._metric, kind)
-        if temporality not in (None, _DELTA, _CUMULATIVE):
+        # A gauge has none, and a summary is always cumulative.
+        fixed = {"gauge": _DELTA, "summary": _CUMULATIVE}.get(kind)
+        temporality = getattr(self._metric, kind).aggregation_temporality if fixed is None else fixed
+        if temporality not in (_DELTA, _CUMULATIVE):
             why = f"{self._metric.name!r:.200} has no aggregation temporality: it must be delta or cumulative"
             self._intake.refuse(why, len(points))
             return
@@ -135,10 +137,6 @@ class _Metric:
     def _signal(self, suffix: str, point: Any, template: NameTemplate | None) -> str | None:
         labels = {**self._identity, **_labels(point.attributes), "__name__": self._metric.name + suffix}
         return self._intake.signal(template, labels, 1, self._more)
-
-
-def _temporality(metric: Any, kind: str) -> int | None:
-    return None if kind == "gauge" else int(getattr(metric, kind).aggregation_temporality)
 
 
 def _missing(point: Any) -> bool:

@@ -9,7 +9,6 @@ from tocsin_monitor.http.bodies import media_type
 from tocsin_monitor.http.errors import HttpError
 from tocsin_monitor.http.monitor_access import Monitor
 from tocsin_monitor.http.push import BINARY, PROTOBUF, Dialect, Pushed, PushFormat, check_installed, push
-from tocsin_monitor.push import Intake
 
 PATH = "/v1/metrics"
 _JSON = "application/json"
@@ -64,10 +63,8 @@ async def export(request: Request, monitor: Monitor, caller: SENDER, receivers: 
     check_installed("protobuf", "google.protobuf", "opentelemetry.proto")
     from tocsin_monitor.plugins.otlp.reading import read_otlp, reply_otlp
 
-    receiver = receivers["otlp"]
-
-    def read(body: bytes, intake: Intake) -> None:
-        read_otlp(body, kind == _JSON, receiver.naming, intake)
-
-    done = await push(request, monitor, caller, receiver, read)
-    return Response(reply_otlp(done.refused, done.why, kind == _JSON), media_type=kind)
+    receiver, as_json = receivers["otlp"], kind == _JSON
+    done = await push(
+        request, monitor, caller, receiver, lambda body, intake: read_otlp(body, as_json, receiver.naming, intake)
+    )
+    return Response(reply_otlp(done.refused, done.why, as_json), media_type=kind)

@@ -9,7 +9,6 @@ from tocsin_monitor.http.bodies import media_type
 from tocsin_monitor.http.errors import HttpError
 from tocsin_monitor.http.monitor_access import Monitor
 from tocsin_monitor.http.push import BINARY, PROTOBUF, Dialect, Pushed, PushFormat, check_installed, push
-from tocsin_monitor.push import Intake
 
 PATH = "/api/v1/write"
 _VERSIONS = {"": 1, "prometheus.WriteRequest": 1, "io.prometheus.write.v2.Request": 2}
@@ -42,11 +41,10 @@ async def write_remote(request: Request, monitor: Monitor, caller: SENDER, recei
     from tocsin_monitor.plugins.remote_write.reading import NATIVE_HISTOGRAMS, read_remote_write
 
     receiver = receivers["remote_write"]
-
-    def read(body: bytes, intake: Intake) -> None:
-        read_remote_write(body, version, receiver.naming, intake)
-
-    done = await push(request, monitor, caller, receiver, read, _SNAPPY)
+    done = await push(
+        request, monitor, caller, receiver,
+        lambda body, intake: read_remote_write(body, version, receiver.naming, intake), _SNAPPY,
+    )  # fmt: skip
     left_out = done.left_out.total() - done.left_out[NATIVE_HISTOGRAMS]
     headers = _counts(done.kept + left_out) if version == 2 else {}
     if done.refused:

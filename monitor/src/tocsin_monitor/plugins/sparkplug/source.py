@@ -3,9 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -18,6 +16,7 @@ from tocsin_monitor.push.protobuf import messages
 from tocsin_monitor.sources.base import SourceContext
 from tocsin_monitor.sources.mqtt import BrokerSource
 from tocsin_monitor.sources.payloads import NameTemplate, fitting
+from tocsin_monitor.tokens import fits_any
 
 MILLISECOND = 10**6  # ns
 # The shortest time between two requests to a node for its birth.
@@ -167,7 +166,7 @@ class SparkplugSource(BrokerSource):
                 continue
             name = metric.name or (known.name if known else "")
             value = _value(metric, metric.datatype or (known.datatype if known else 0))
-            if value is None or not self._wanted(name):
+            if value is None or not fits_any(name, self._settings.metrics) or fits_any(name, _CONTROL):
                 continue
             stamp = metric.timestamp or payload.timestamp
             moment = stamp * MILLISECOND if 0 < stamp < 2**63 // MILLISECOND else arrival
@@ -184,9 +183,6 @@ class SparkplugSource(BrokerSource):
         name = self._template.fill({"group": key[0], "node": key[1], "device": device, "metric": metric})
         return check_name(fitting(re.sub("/+", "/", name).strip("/")))  # where there is no device
 
-    def _wanted(self, name: str) -> bool:
-        return _fits(name, self._settings.metrics) and not _fits(name, _CONTROL)
-
     def _gone(self, node: _Node, device: str | None) -> list[Observation]:
         """A missing value after the last one of each signal of a device, or of the whole node, by the node's clock."""
         gone = [one for one in node.newest if device in (None, one[0])]
@@ -202,10 +198,6 @@ class SparkplugSource(BrokerSource):
         command.metrics.add(name=_REBIRTH, datatype=_BOOLEAN, boolean_value=True, timestamp=command.timestamp)
         if self._connection.send(f"{_NAMESPACE}/{key[0]}/NCMD/{key[1]}", command.SerializeToString()):
             self._asked[key] = now
-
-
-def _fits(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _birth_number(payload: Any) -> int | None:
