@@ -1,0 +1,104 @@
+"""`tocsin`, forked from a process that has already imported the monitor and loaded its loops.
+
+A start then takes a fraction of a second. From nothing it takes several, which hundreds of tests would wait for.
+"""
+
+import gc
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+class Preloaded:
+    """The process that is forked: it waits for orders, one in a line, and answers each with a line."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "NUMBA_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+        )
+        self._lock = threading.Lock()
+
+    def ask(self, **order: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._lock:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+            return json.loads(self._process.stdout.readline())
+
+
+@cache
+def preloaded() -> Preloaded:
+    """One for each worker. It ends with the worker, which closes its standard input."""
+    return Preloaded()
+
+
+class ForkedTocsin:
+    """`tocsin` with these arguments, used as a `subprocess.Popen`."""
+
+    def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path, files: int | None) -> None:
+        order = {"arguments": arguments, "environment": dict(environment), "log": str(log), "files": files}
+        self.pid: int = preloaded().ask(start=order)
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            self._code = preloaded().ask(poll=self.pid)
+        return self._code
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def wait(self, seconds: float) -> int:
+        end = time.monotonic() + seconds
+        while (code := self.poll()) is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired("tocsin", seconds)
+            time.sleep(0.01)
+        return code
+
+
+def main() -> None:
+    from tests.warm import judge
+    from tocsin.cli.application import load
+    from tocsin_monitor import http, monitor  # noqa: F401
+
+    app = load("serve")
+    judge()
+    gc.freeze()  # nothing of this is garbage: forks need not look through it
+    for line in sys.stdin:
+        order = json.loads(line)
+        if (pid := order.get("poll")) is not None:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if ended else None
+        elif (answer := os.fork()) == 0:
+            become(**order["start"])
+            app()
+        print(json.dumps(answer), flush=True)
+
+
+def become(arguments: list[str], environment: dict[str, str], log: str, files: int | None) -> None:
+    """A process with this environment that writes to the log."""
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["tocsin", *arguments]
+    nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for mine, theirs in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(mine, theirs)
+    if files is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+
+if __name__ == "__main__":
+    main()
