@@ -149,7 +149,7 @@ def test_alarms_only():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("kind", [full(signal.SIGTERM), signal.SIGINT])
 def test_a_signal_to_stop_saves_the_state(kind, tmp_path):
     state = tmp_path / "state.npz"
     process = started(state)

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from tests.cli.calling import invoke
+from tests.preloaded import ForkedTocsin
 from tests.service.helpers import free_port
-from tests.service.preloaded import ForkedTocsin
 
 
 class MonitorProcess:
@@ -56,7 +56,7 @@ class MonitorProcess:
     def start(self, *, wait: bool = True) -> None:
         arguments = ["serve", "--config", str(self.config), "--port", str(self.port)]
         if self.program is MonitorProcess.program and "PYTHONPATH" not in self._environment:
-            self._process = ForkedTocsin(arguments, self._surroundings, self.log, self._files)
+            self._process = ForkedTocsin(arguments, self._surroundings, self.log, files=self._files)
         else:  # there is something else to import
             with self.log.open("ab") as log:
                 command = [sys.executable, *self.program, *arguments]

@@ -44,11 +44,20 @@ def preloaded() -> Preloaded:
 
 
 class ForkedTocsin:
-    """`tocsin` with these arguments, used as a `subprocess.Popen`."""
+    """`tocsin` with these arguments, used as a `subprocess.Popen`. Its output is added to files."""
 
-    def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path, files: int | None) -> None:
-        order = {"arguments": arguments, "environment": dict(environment), "log": str(log), "files": files}
-        self.pid: int = preloaded().ask(start=order)
+    def __init__(
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        output: Path,
+        errors: Path | None = None,
+        stdin: Path | None = None,
+        files: int | None = None,
+    ) -> None:
+        paths = [str(path) for path in (stdin or os.devnull, output, errors or output)]
+        order = {"arguments": arguments, "environment": dict(environment), "folder": os.getcwd()}
+        self.pid: int = preloaded().ask(start={**order, "paths": paths, "files": files})
         self._code: int | None = None
 
     def poll(self) -> int | None:
@@ -60,7 +69,7 @@ class ForkedTocsin:
         if self.poll() is None:
             os.kill(self.pid, number)
 
-    def wait(self, seconds: float) -> int:
+    def wait(self, seconds: float = 300.0) -> int:
         end = time.monotonic() + seconds
         while (code := self.poll()) is None:
             if time.monotonic() > end:
@@ -77,7 +86,8 @@ def main() -> None:
     app = load("serve")
     judge()
     gc.freeze()  # nothing of this is garbage: forks need not look through it
-    for line in sys.stdin:
+    orders = os.fdopen(os.dup(0))  # forks have standard input to themselves
+    for line in orders:
         order = json.loads(line)
         if (pid := order.get("poll")) is not None:
             ended, status = os.waitpid(pid, os.WNOHANG)
@@ -88,14 +98,15 @@ def main() -> None:
         print(json.dumps(answer), flush=True)
 
 
-def become(arguments: list[str], environment: dict[str, str], log: str, files: int | None) -> None:
-    """A process with this environment that writes to the log."""
+def become(arguments: list[str], environment: dict[str, str], folder: str, paths: list[str], files: int | None) -> None:
+    """A process in this folder with this environment, and these files for its standard streams."""
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["tocsin", *arguments]
-    nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for mine, theirs in ((nothing, 0), (output, 1), (output, 2)):
-        os.dup2(mine, theirs)
+    for number, path in enumerate(paths):
+        kind = os.O_WRONLY | os.O_CREAT | os.O_APPEND if number else os.O_RDONLY
+        os.dup2(os.open(path, kind, 0o644), number)
     if files is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
