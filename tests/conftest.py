@@ -11,7 +11,7 @@ __all__ = ["browser", "started_browser", "tab"]
 
 # No deadline: the first call of a kernel may compile it. The same examples every time: a failure is the change's.
 settings.register_profile("full", deadline=None, derandomize=True, max_examples=150)
-settings.register_profile("short", settings.get_profile("full"), max_examples=30)
+settings.register_profile("short", settings.get_profile("full"), max_examples=20)
 
 
 def pytest_configure(config: pytest.Config) -> None:

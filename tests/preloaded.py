@@ -94,7 +94,7 @@ def main() -> None:
             answer = os.waitstatus_to_exitcode(status) if ended else None
         elif (answer := os.fork()) == 0:
             become(**order["start"])
-            app()
+            app(prog_name="tocsin")
         print(json.dumps(answer), flush=True)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.cases import full
 from tests.cli.calling import invoke, run_process, words
+from tests.service.process import MonitorProcess
 from tocsin_monitor.store import Store
 from tocsin_monitor.tokens import hash_token, looks_like_token
 
@@ -288,11 +289,10 @@ def test_serve_says_where_it_is_what_is_taken_and_what_it_resumed(data):
         code, _, errors = served.stop()
     assert code == 0, errors
 
-    resumed = Served(data)
-    try:
-        assert resumed.said[2] == "resumed: 1 signals"
-    finally:
-        assert resumed.stop()[0] == 0
+    with MonitorProcess(data.parent, environment={"TOCSIN_STORAGE__FOLDER": str(data)}) as resumed:
+        resumed.start()
+        resumed.stop()
+        assert "resumed: 1 signals" in resumed.log.read_text()
 
 
 GONE = """

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import full
 from tests.service.postgres import Postgres
 from tests.service.store.helpers import add_signal, observation
 from tocsin_monitor.errors import OwnedError
@@ -189,7 +190,7 @@ class TestLostServer:
         store.close()
 
     @pytest.mark.parametrize("owned", [False, True])
-    @pytest.mark.parametrize("how", ["kill", "stop"])
+    @pytest.mark.parametrize("how", ["kill", full("stop")])
     def test_in_a_transaction(self, postgres: Postgres, store: Store, how: str, owned: bool) -> None:
         def write_while_it_goes() -> None:
             with store.transaction() as writer:
