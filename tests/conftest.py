@@ -1,5 +1,7 @@
 """Settings for all tests, and the browser that some share."""
 
+import gc
+
 import pytest
 from hypothesis import settings
 
@@ -9,7 +11,7 @@ __all__ = ["browser", "started_browser", "tab"]
 
 # No deadline: the first call of a kernel may compile it. The same examples every time: a failure is the change's.
 settings.register_profile("full", deadline=None, derandomize=True, max_examples=150)
-settings.register_profile("short", settings.get_profile("full"), max_examples=30)
+settings.register_profile("short", settings.get_profile("full"), max_examples=20)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,3 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         database = item.callspec.params.get("store_url") if hasattr(item, "callspec") else None
         if needed & {"browser", "postgres"} or database == "postgresql":
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay until the end: the garbage collector need not look through millions of objects for it."""
+    gc.collect()
+    gc.freeze()

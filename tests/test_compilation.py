@@ -33,10 +33,15 @@ def file_of(module: str) -> Path | None:
 
 
 @cache
+def statements_of(file: Path) -> list[ast.stmt]:
+    return ast.parse(file.read_text(encoding="utf-8")).body
+
+
+@cache
 def read(file: Path) -> Module:
     module = Module(file)
     package = ".".join(file.relative_to(PACKAGE.parent).parts[:-1])
-    for statement in ast.parse(file.read_text(encoding="utf-8")).body:
+    for statement in statements_of(file):
         match statement:
             case ast.ImportFrom(source, names, level):
                 above = package.split(".")[: len(package.split(".")) - (level or 1) + 1]
@@ -102,7 +107,7 @@ def calls_of_compiled(file: Path) -> list[tuple[str, ast.Call]]:
 
     def values_of(name: str) -> list[ast.AST]:
         found: list[ast.AST] = []
-        for statement in ast.parse(file.read_text(encoding="utf-8")).body:
+        for statement in statements_of(file):
             match statement:
                 case ast.Assign([ast.Name(target)], value) if target == name:
                     found.append(value)

@@ -11,6 +11,7 @@ import pytest
 import typer.main
 from docs import measure
 
+from tests.cases import full
 from tocsin import NONCONFORMITIES, available_forecasters
 from tocsin.cli import app
 from tocsin.cli.application import load
@@ -27,9 +28,15 @@ ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+EXAMPLES = [page for page in PAGES if "```pycon" in page.read_text()]
+#: What these show takes long; the README has the same in short.
+LONG = ("detector.md", "python.md")
+
+
 @pytest.mark.slow
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [full(page) if page.name in LONG else page for page in EXAMPLES], ids=lambda page: page.name
+)
 def test_examples_print_what_they_say(page):
     examples = "\n".join(re.findall(r"```pycon\n(.*?)```", page.read_text(), flags=re.DOTALL))
     test = doctest.DocTestParser().get_doctest(examples, {}, page.name, str(page), 0)

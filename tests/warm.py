@@ -12,6 +12,7 @@ from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.forecasting import available_forecasters, make_forecaster
 
 VALUES = np.random.default_rng(0).normal(size=(600, 2))
+PARTS = VALUES[:, :1] + np.random.default_rng(1).normal(size=(600, 3))  # features that depend on each other
 
 
 def judge() -> None:
@@ -21,6 +22,15 @@ def judge() -> None:
     detector.update(VALUES[0, 0])
     fleet.run_arrays(VALUES)
     fleet.update(VALUES[0])
+
+
+def relate() -> None:
+    """The same for several features, which are compared with each other."""
+    detector, fleet = Detector(3, forecaster="last-value"), Fleet(2, 3, forecaster="last-value")
+    detector.run(PARTS)
+    detector.update(PARTS[0])
+    fleet.run_arrays(np.stack([PARTS, PARTS], axis=1))
+    fleet.update(PARTS[:2])
 
 
 def forecast() -> None:
@@ -35,5 +45,5 @@ def forecast() -> None:
 
 if __name__ == "__main__":
     with ProcessPoolExecutor(2) as pool:
-        for part in [pool.submit(work) for work in (judge, forecast)]:
+        for part in [pool.submit(work) for work in (judge, relate, forecast)]:
             part.result()

@@ -1,11 +1,14 @@
 """Calling the command as a user does."""
 
+import os
 import subprocess
-import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from typer.testing import CliRunner
 
+from tests.preloaded import ForkedTocsin
 from tocsin.cli import app
 
 
@@ -13,9 +16,15 @@ def invoke(*arguments, stdin=None):
     return CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
 
 
-def run_process(*arguments, stdin=None, **more):
-    command = [sys.executable, "-m", "tocsin", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, **more)
+def run_process(*arguments, stdin="", env=None):
+    """A process of its own, with real streams."""
+    with TemporaryDirectory() as folder:
+        streams = [Path(folder, name) for name in ("in", "out", "err")]
+        for path in streams:
+            path.write_text(stdin if path.name == "in" else "")
+        given, output, errors = streams
+        code = ForkedTocsin([*map(str, arguments)], env or os.environ, output, errors, given).wait()
+        return subprocess.CompletedProcess(arguments, code, output.read_text(), errors.read_text())
 
 
 def words(result):

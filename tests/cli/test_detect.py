@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+from tests.cases import full
 from tests.cli.calling import csv_text, invoke, noisy_values, run_process, words
 from tests.data.workbook import workbook
 from tocsin import Detector
@@ -84,13 +85,13 @@ def test_long_files_are_split_and_shared_between_processes(tmp_path, monkeypatch
         output = tmp_path / f"v{jobs}.csv"
         result = invoke(
             "detect", path, "--id", "name", "--time", "t", "--value", "x", "-o", output, "--jobs", jobs, "--plot",
-            tmp_path / "p.svg",
+            tmp_path / "p.svg", "--preset", "light",
         )  # fmt: skip
         assert result.exit_code == 0, result.output
         assert "s2" in result.stdout
         outputs.append(output.read_bytes())
     assert outputs[0] == outputs[1]
-    alone = Detector().run(signals["s3"]).verdicts.p[:, 0]
+    alone = Detector(preset="light").run(signals["s3"]).verdicts.p[:, 0]
     with output.open() as opened:
         streamed = [float(row["p"] or "nan") for row in csv.DictReader(opened) if row["signal"] == "s3"]
     np.testing.assert_array_equal(streamed, alone)
@@ -108,7 +109,7 @@ def fleet_file(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("budget", "told"), [("1/week", 5), ("1/month", 2)])
+@pytest.mark.parametrize(("budget", "told"), [full("1/week", 5), ("1/month", 2)])
 def test_a_budget_is_shared_by_all_signals(budget, told, tmp_path):
     """About five weeks after warm-up: the rarest incidents of all signals, as many as the budget allows."""
     path, found = fleet_file(tmp_path / "fleet.csv"), tmp_path / "incidents.jsonl"

@@ -14,6 +14,7 @@ import pytest
 
 from tests.cases import full
 from tests.cli.calling import invoke, run_process, words
+from tests.service.process import MonitorProcess
 from tocsin_monitor.store import Store
 from tocsin_monitor.tokens import hash_token, looks_like_token
 
@@ -60,7 +61,7 @@ def test_help_imports_nothing_of_the_monitor():
 @pytest.mark.parametrize(
     ("arguments", "missing"),
     [
-        (["serve"], ["uvicorn"]),
+        full(["serve"], ["uvicorn"]),
         (["config", "check"], ["pydantic"]),
         full(["token", "list"], ["sqlalchemy"]),
         full(["backup", "x"], ["sqlalchemy"]),
@@ -211,7 +212,7 @@ def test_backup_and_restore(data, tmp_path):
 
 @pytest.mark.slow
 def test_nobody_else_is_listened_to_without_a_token(data):
-    result = run_process("serve", "--host", "0.0.0.0", "--port", "0", "--data", data, timeout=60)
+    result = run_process("serve", "--host", "0.0.0.0", "--port", "0", "--data", data)
     assert result.returncode == 2
     command = re.search(r"tocsin (token create .*)", result.stderr)[1]
     assert invoke(*command.split()).exit_code == 0
@@ -275,12 +276,12 @@ def test_serve_says_where_it_is_what_is_taken_and_what_it_resumed(data):
         assert send(served.address, 4.2) == "scored"
         backup = invoke("backup", data.parent / "while-it-runs.db", "--data", data)
         assert backup.exit_code == 0, backup.output
-        another = run_process("serve", "--port", "0", "--data", data, timeout=60)
+        another = run_process("serve", "--port", "0", "--data", data)
         assert another.returncode == 1
         assert "in use by another monitor" in another.stderr
         assert "Traceback" not in another.stderr
         port = served.address.rpartition(":")[2]
-        other = run_process("serve", "--port", port, "--data", Path(f"{data}2"), timeout=60)
+        other = run_process("serve", "--port", port, "--data", Path(f"{data}2"))
         assert other.returncode == 1
         assert f"cannot listen on 127.0.0.1 port {port}" in other.stderr
         assert "Traceback" not in other.stderr
@@ -288,11 +289,10 @@ def test_serve_says_where_it_is_what_is_taken_and_what_it_resumed(data):
         code, _, errors = served.stop()
     assert code == 0, errors
 
-    resumed = Served(data)
-    try:
-        assert resumed.said[2] == "resumed: 1 signals"
-    finally:
-        assert resumed.stop()[0] == 0
+    with MonitorProcess(data.parent, environment={"TOCSIN_STORAGE__FOLDER": str(data)}) as resumed:
+        resumed.start()
+        resumed.stop()
+        assert "resumed: 1 signals" in resumed.log.read_text()
 
 
 GONE = """

@@ -28,7 +28,7 @@ def test_no_command_shows_help():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenarios", [("switching", "iid"), full(tuple(SCENARIOS))], ids=len)
+@pytest.mark.parametrize("scenarios", [("iid",), full(tuple(SCENARIOS))], ids=len)
 def test_simulate_prints_writes_and_draws(scenarios, tmp_path):
     chosen = [] if scenarios == tuple(SCENARIOS) else [word for name in scenarios for word in ("--scenario", name)]
     result = invoke(*SMALL, *chosen, "--out", tmp_path / "deep" / "er")

@@ -149,7 +149,7 @@ def test_alarms_only():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("kind", [full(signal.SIGTERM), signal.SIGINT])
 def test_a_signal_to_stop_saves_the_state(kind, tmp_path):
     state = tmp_path / "state.npz"
     process = started(state)
@@ -255,7 +255,7 @@ def written(monkeypatch, text, sizes, *options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--interval", "1min"), ("--every", "5min"), ("--alarms-only",)])
+@pytest.mark.parametrize("options", [(), full(("--interval", "1min")), ("--every", "5min"), full(("--alarms-only",))])
 def test_what_is_written_does_not_depend_on_how_lines_come_together(monkeypatch, options):
     rng = np.random.default_rng(0)
     lines = ["id,time,a,b"]

@@ -100,7 +100,7 @@ def test_run_in_pieces_is_run(make):
 
 @pytest.mark.slow
 @every_scorer
-@pytest.mark.parametrize("at", [0, 1, 2, 9, 13, 20, 31, 64, 97, 200, 333])
+@pytest.mark.parametrize("at", [0, 13, 97, 333])
 def test_saved_and_loaded_at_any_point_continues_exactly(make, at):
     scores = hard_scores()
     scorer = make()
@@ -144,7 +144,7 @@ def test_copies_are_whole_and_independent(make, duplicate):
 
 @pytest.mark.slow
 @every_unsmoothed_scorer
-@pytest.mark.parametrize("at", [0, 1, 13, 97, 333])
+@pytest.mark.parametrize("at", [0, 13, 333])
 def test_streams_taken_out_continue_exactly(make, at):
     scores = hard_scores()
     scorer = make()
@@ -170,7 +170,7 @@ def test_the_state_of_some_streams_holds_no_others(make):
 
 @pytest.mark.slow
 @every_unsmoothed_scorer
-@pytest.mark.parametrize(("before", "after"), [(0, 0), (0, 50), (50, 0), (333, 7), (7, 333), (100, 250)])
+@pytest.mark.parametrize(("before", "after"), [(0, 50), (50, 0), (333, 7), (100, 250)])
 def test_adopted_streams_continue_exactly_and_disturb_nobody(make, before, after):
     """Streams that have learned anything go into a busy scorer; the other goes on by itself."""
     scorer, undisturbed, other = make(5), make(5), make(2)

@@ -54,8 +54,8 @@ def test_sums_of_weights_are_exact_in_any_order():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("alpha", [1e-6, 0.01, 0.05, 0.3, 0.999, 1.0])
-@pytest.mark.parametrize("size", [0, 1, 2, 50, 500])
+@pytest.mark.parametrize("alpha", [1e-6, 0.05, 0.3, 1.0])
+@pytest.mark.parametrize("size", [0, 1, 50, 500])
 def test_quantile_is_the_weighted_conformal_quantile(dtype, alpha, size):
     rng = np.random.default_rng(size)
     past = rng.normal(size=size).astype(dtype)

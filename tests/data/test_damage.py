@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.data.tables import write
 from tocsin.data import KINDS, LONGEST_GAP, DataError, merge_problems, read_signals
 from tocsin.data.formats import import_pyarrow
@@ -175,7 +176,7 @@ CONTENT = ("time,a\n" + "".join(f"{i},{i * 7919 % 1_000_003}\n" for i in range(5
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.9999])
+@pytest.mark.parametrize("share", [full(0.1), full(0.5), 0.9, full(0.9999)])
 def test_a_truncated_gzip_gives_what_is_there(tmp_path, share):
     path = tmp_path / "x.csv.gz"
     whole = gzip.compress(CONTENT)

@@ -96,14 +96,14 @@ def test_batch_is_stream_for_every_nonconformity(nonconformity):
 @pytest.mark.parametrize(
     "more",
     [
-        {"accept_after": 0},
+        full({"accept_after": 0}),
         {"accept_after": 7, "gap": 2},
         {"promise": "observations"},
-        {"refresh": 4},
+        full({"refresh": 4}),
         {"refresh": 7, "views": "error"},
         {"preset": "light"},
         {"min_deviation": 3.0, "min_duration": 2, "gap": 0},
-        {"min_relative_deviation": 0.3},
+        full({"min_relative_deviation": 0.3}),
     ],
     ids=str,
 )
@@ -122,7 +122,11 @@ def test_batch_is_stream_for_every_policy(forecaster, more):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("forecaster", "more"),
-    [("last-value", {}), ("autoregression", {"preset": "light"}), ("exponential-smoothing", {"refresh": 2})],
+    [
+        full("last-value", {}),
+        ("autoregression", {"preset": "light"}),
+        ("exponential-smoothing", {"refresh": 2}),
+    ],
 )
 def test_a_fleet_is_its_signals_each_alone(forecaster, more):
     """Of random signals at each tick, some of them twice as often as others, in random order."""
@@ -178,7 +182,7 @@ def test_threads_do_not_change_the_numbers():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gap", [0, 3])
+@pytest.mark.parametrize("gap", [full(0), 3])
 def test_incidents_of_a_fleet_come_in_the_same_order_at_once_and_one_by_one(gap):
     """Also where those of one signal end between those of another, and where some are not over."""
     settings = settings_of("last-value", gap=gap, views="error")

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tocsin.detection import Detector, Fleet, Verdicts
 from tocsin.detection.incidents.budget import POOL, FalseShare, IncidentBudget
 
@@ -23,7 +24,7 @@ def proposals(count, rate, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("claimed", [1.0, 10.0, 0.1])
+@pytest.mark.parametrize("claimed", [full(1.0), 10.0, full(0.1)])
 def test_the_budget_is_kept_whatever_the_signals_claim(claimed):
     """The signals' own rates may be wrong by a factor: what counts is which incident is rarer than which."""
     rate, proposed = 1e-4, 2e-3
@@ -77,7 +78,7 @@ def test_a_share_of_false_incidents_is_benjamini_and_hochbergs_rule():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budget", ["2/week", 0.2])
+@pytest.mark.parametrize("budget", ["2/week", full(0.2)])
 def test_streamed_saved_and_taken_in_parts_it_is_the_same(budget):
     values = scores(30, 1600)
     values[1200:1210, 7] += 9

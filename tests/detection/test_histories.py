@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from matplotlib.dates import num2date
 
+from tests.cases import full
 from tests.detection.helpers import LAST, MovingMean, hard_values, same_verdicts
 from tocsin import Detector, Fleet, Result, Results
 from tocsin.data import DataError, is_frame
@@ -260,7 +261,7 @@ SECONDS = pd.date_range("2024-01-01", periods=700 * 6, freq="10s")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("aggregate", ["mean", "last", "max", "sum", "count"])
+@pytest.mark.parametrize("aggregate", ["mean", full("last"), full("max"), full("sum"), "count"])
 def test_rows_are_put_together(aggregate):
     raw = pd.Series(np.random.default_rng(0).normal(size=len(SECONDS)), index=SECONDS, name="flow")
     detector = Detector(**{**WEEKLY, "alarm_rate": "3/day"}, every="1min", aggregate=aggregate)

@@ -41,7 +41,7 @@ def test_a_step_is_one_incident_until_it_is_over():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [4, 15])
+@pytest.mark.parametrize("size", [full(4), 15])
 def test_a_leak_is_one_incident_until_it_is_repaired_however_large_it_grows(size):
     values = signal(2100, seed=1)
     values[BEFORE : BEFORE + 2000, 0] += np.linspace(0, size, 2000)
@@ -128,7 +128,7 @@ def test_slow_views_do_not_open_again_what_is_over():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cut", [BEFORE + 1, BEFORE + 77, BEFORE + 305, BEFORE + 350])
+@pytest.mark.parametrize("cut", [full(BEFORE + 1), BEFORE + 77, BEFORE + 305, full(BEFORE + 350)])
 def test_an_incident_goes_on_after_a_restart(cut):
     values = with_step(300, 200)
     whole, first = Fleet(1, **SETTINGS), Fleet(1, **SETTINGS)
@@ -146,7 +146,7 @@ def test_an_incident_goes_on_after_a_restart(cut):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", [full(1), 2])
+@pytest.mark.parametrize("features", [1, full(2)])
 @pytest.mark.parametrize("lasts", [full(40), 150])
 def test_holding_agrees_with_the_oracle(features, lasts):
     """A step that returns with gaps in it, one that is accepted, and a change of noise."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import full
 from tests.detection.helpers import ARRAYS, LAST, SHOWN, SMALL, hard_values, same_as_stacked, stacked
 from tocsin.data import LONGEST_GAP, DataWarning, signals_from_frame
 from tocsin.detection import Detector, Fleet, Incident, ResolutionWarning, Verdicts
@@ -193,7 +194,7 @@ def test_a_verdict_has_direction_and_severity():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", [1, 3])
+@pytest.mark.parametrize("features", [full(1), 3])
 @pytest.mark.parametrize(
     "guards",
     [{"min_deviation": 5.5}, {"min_relative_deviation": 1.5}, {"min_deviation": 4.0, "min_relative_deviation": 1.0}],
@@ -259,7 +260,7 @@ def with_gaps(values, seed=0, longest=4):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["datetime64", "numbers", "text", "datetime"])
+@pytest.mark.parametrize("kind", ["datetime64", full("numbers"), full("text"), full("datetime")])
 def test_gaps_in_a_stream_are_missing_observations_as_in_a_file(kind):
     values = hard_values(3, 1100)[:, 0]
     values[[0, -1]] = 5.0
@@ -388,7 +389,7 @@ def column_of(frame, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FRAMES)
-@pytest.mark.parametrize("features", [1, 2])
+@pytest.mark.parametrize("features", [full(1), 2])
 def test_frames_give_the_numbers_of_arrays(kind, features):
     values = np.where(np.isinf(hard_values(1, 800, features)), np.nan, hard_values(1, 800, features))
     times = np.datetime64("2024-01-01", "ns") + np.arange(800) * MINUTE

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.detection.helpers import same_verdicts
 from tocsin.detection import Detector, Fleet
 from tocsin.detection.incidents.rules import BEYOND
@@ -25,7 +26,7 @@ def watching(features=1, seed=0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", [1, 3])
+@pytest.mark.parametrize("features", [1, full(3)])
 def test_a_signal_unlike_its_reference_is_in_an_incident_until_it_is_like_it_again(features):
     detector = watching(features)
     values = season(2600, 1, features)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tocsin import Detector
 from tocsin.detection.state.rerating import rerated
 
@@ -10,8 +11,8 @@ QUICK = {"forecaster": "last-value", "views": ["error"]}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("promise", ["incidents", "observations"])
-@pytest.mark.parametrize(("before", "after"), [(0.002, 0.01), (0.01, 0.002), (0.01, 0.01)])
+@pytest.mark.parametrize("promise", ["incidents", full("observations")])
+@pytest.mark.parametrize(("before", "after"), [(0.002, 0.01), (0.01, 0.002), full(0.01, 0.01)])
 def test_what_was_learned_goes_on_under_another_rate(promise, before, after):
     values = np.random.default_rng(0).normal(size=6000)
     values[4500:4510] += 12

@@ -10,7 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import httpx
+import pytest
 
+from tests.cli.calling import invoke
+from tests.preloaded import ForkedTocsin
 from tests.service.helpers import free_port
 
 
@@ -35,7 +38,7 @@ class MonitorProcess:
         self.config = folder / "tocsin.toml"
         self.config.write_text(config)
         self.log = folder / "monitor.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedTocsin | None = None
 
     @property
     def pid(self) -> int:
@@ -51,23 +54,31 @@ class MonitorProcess:
         return {**os.environ, **own, **self._environment}
 
     def start(self, *, wait: bool = True) -> None:
-        command = [sys.executable, *self.program, "serve", "--config", str(self.config), "--port", str(self.port)]
-        if self._files is not None:
-            command = ["sh", "-c", f'ulimit -n {self._files} && exec "$@"', "sh", *command]
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._surroundings)
+        arguments = ["serve", "--config", str(self.config), "--port", str(self.port)]
+        if self.program is MonitorProcess.program and "PYTHONPATH" not in self._environment:
+            self._process = ForkedTocsin(arguments, self._surroundings, self.log, files=self._files)
+        else:  # there is something else to import
+            with self.log.open("ab") as log:
+                command = [sys.executable, *self.program, *arguments]
+                self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._surroundings)
         if wait:
             self.wait_until_ready()
 
     def make_token(self, role: str = "admin", *options: str, name: str | None = None) -> str:
         """A token of the monitor, whether it runs or not."""
-        command = [sys.executable, "-m", "tocsin", "token", "create", name or role, "--role", role, *options]
-        made = [*command, "--config", str(self.config)]
-        return subprocess.run(made, env=self._surroundings, check=True, capture_output=True, text=True).stdout.strip()
+        return self._token("create", name or role, "--role", role, *options)
 
     def revoke_token(self, name: str) -> None:
-        command = [sys.executable, "-m", "tocsin", "token", "revoke", name, "--config", str(self.config)]
-        subprocess.run(command, env=self._surroundings, check=True, capture_output=True)
+        self._token("revoke", name)
+
+    def _token(self, *arguments: str) -> str:
+        """What `tocsin token` prints."""
+        with pytest.MonkeyPatch.context() as patched:
+            for name, value in self._surroundings.items():
+                patched.setenv(name, value)
+            done = invoke("token", *arguments, "--config", self.config)
+        assert done.exit_code == 0, done.output
+        return str(done.stdout).strip()
 
     def wait_until_ready(self, seconds: float = 300.0) -> None:
         self._wait_for(self.is_ready, seconds)

@@ -55,7 +55,7 @@ def _part(seen: Seen, first: int, last: int, rows: Any = slice(None)) -> Seen:
     """Some of the observations of some of the signals, as copies."""
 
     def cut(array: Array) -> Array:
-        return array if array.size == 0 else np.array(array[first:last][:, rows])
+        return array if array.size == 0 else np.array(array[first:last][:, rows], order="C")
 
     forecasts = tuple(Forecasts(cut(one.ahead), cut(one.spread), cut(one.ready)) for one in seen.forecasts)
     return Seen(cut(seen.values), forecasts)
@@ -63,7 +63,8 @@ def _part(seen: Seen, first: int, last: int, rows: Any = slice(None)) -> Seen:
 
 def _looked(view: View, session: ViewSession, seen: Seen, rows: Array) -> Array:
     steps, count, features = seen.values.shape
-    scores = np.full((steps, count, 1 if view.joint else features, len(view.streams)), np.nan)
+    # As in a detector, a part of the scores of all views: loops are compiled again for arrays that lie otherwise.
+    scores = np.full((steps, count, 1 if view.joint else features, len(view.streams) + 1), np.nan)[..., 1:]
     session.run(seen, rows, scores)
     return scores
 

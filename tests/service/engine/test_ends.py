@@ -49,7 +49,7 @@ def told(made: Rig, number: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 40])
+@pytest.mark.parametrize("size", [full(1), 7, full(40)])
 def test_an_incident_goes_on_without_alarms_as_a_detector_says(tmp_path: Path, size: int) -> None:
     values = stepped(120, 200)
     with rig(tmp_path, detector=HOLDING, sinks=HOOK) as made:
@@ -153,7 +153,7 @@ def test_a_false_alarm_ends_and_is_learned_whatever_happens(tmp_path: Path, cras
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["before", "after"])
+@pytest.mark.parametrize("how", [full("before"), "after"])
 def test_a_store_that_fails_forgets_the_label_or_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -267,7 +267,7 @@ def is_same_detector(made: Rig, detector: Detector) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["crash", "restart", "relearn", full("renew"), "withdraw"])
+@pytest.mark.parametrize("how", ["crash", full("restart"), full("relearn"), full("renew"), "withdraw"])
 def test_a_fault_gives_its_share_back_whatever_happens(tmp_path: Path, how: str) -> None:
     values, at = stepped(30, 300), BEFORE + 100
     detector, wanted = given_back(values, at, at + 50 if how == "withdraw" else None)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import QUICK, SECOND, START, noise, one, oracle, rig
 from tocsin_monitor.config import Settings
 from tocsin_monitor.observations import Batch, Status
@@ -19,7 +20,7 @@ def minutely(aggregate: str = "mean") -> dict[str, object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("aggregate", TOGETHER)
+@pytest.mark.parametrize("aggregate", ["mean", full("last"), full("max"), "sum", full("count")])
 def test_seconds_are_judged_by_the_minute_however_they_come(tmp_path: Path, aggregate: str) -> None:
     values = np.nan_to_num(noise(1, 60 * 40))
     wholes = [TOGETHER[aggregate](minute) for minute in values.reshape(-1, 60)]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import (
     NAN,
     QUICK,
@@ -37,7 +38,7 @@ def _nanoseconds(moment: Any) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 37, 400])
+@pytest.mark.parametrize("size", [full(1), 37, full(400)])
 def test_they_are_those_of_a_detector(tmp_path: Path, size: int) -> None:
     count = 150 if size == 1 else 400
     with rig(tmp_path) as made:

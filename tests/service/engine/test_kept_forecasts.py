@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import (
     NAN,
     SECOND,
@@ -67,7 +68,7 @@ def _as_if_never_ended(made: Rig, values: list[float], **settings: Any) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("forecasters", [EMBEDDED, BOTH])
+@pytest.mark.parametrize("forecasters", [full(EMBEDDED), BOTH])
 def test_a_start_forecasts_only_what_was_not_kept_yet(
     tmp_path: Path, asked: Asked, forecasters: dict[str, Any]
 ) -> None:
@@ -129,7 +130,7 @@ def test_of_very_many_observations_at_once_nothing_is_kept(tmp_path: Path, asked
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", ["bytes", "width", "times"])
+@pytest.mark.parametrize("damage", ["bytes", full("width"), full("times")])
 def test_what_was_forecast_and_cannot_be_used_is_forecast_again(tmp_path: Path, asked: Asked, damage: str) -> None:
     values = noise(4, 200)
     made = Rig(tmp_path, SETTINGS)
@@ -154,7 +155,7 @@ def test_what_was_forecast_and_cannot_be_used_is_forecast_again(tmp_path: Path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("forecasters", [EMBEDDED, BOTH])
+@pytest.mark.parametrize("forecasters", [full(EMBEDDED), BOTH])
 def test_gaps_and_maintenance_are_taken_as_they_were(tmp_path: Path, forecasters: dict[str, Any]) -> None:
     """What is missing before an observation is filled, and what comes in a window is missing."""
     settings = settings_of(detector={**QUICK, **forecasters, "interval": 1.0}, engine={"snapshot_every": 100_000})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, verdicts
 from tocsin_monitor.errors import RefusedError
 from tocsin_monitor.observations import Status
@@ -37,7 +38,14 @@ def with_settings(name: str, **settings: Any) -> Callable[[sqlite3.Connection], 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "settings", [GONE, {"window": 7}, {"no_such_setting": 1}, {"views": ["gone"]}, {"window": 65536, "refresh": 1024}]
+    "settings",
+    [
+        GONE,
+        full({"window": 7}),
+        full({"no_such_setting": 1}),
+        {"views": ["gone"]},
+        full({"window": 65536, "refresh": 1024}),
+    ],
 )
 def test_one_that_cannot_be_made_does_not_hold_back_others(tmp_path: Path, settings: dict[str, Any]) -> None:
     values = noise(1, 300)

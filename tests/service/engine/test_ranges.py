@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import (
     NAN,
     SECOND,
@@ -56,7 +57,7 @@ def test_the_first_value_outside_opens_an_incident_and_the_next_valid_one_ends_i
         )
 
 
-@pytest.mark.parametrize("end", ["crash", "restart"])
+@pytest.mark.parametrize("end", ["crash", full("restart")])
 def test_what_is_outside_is_missing_for_the_detector_before_and_after_a_crash(tmp_path: Path, end: str) -> None:
     values = noise(1, 300)
     for place in (40, 41, 120, 200, 250):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from tests.cases import full
 from tests.service.engine.helpers import SECOND, Rig, settings_of, until
 from tests.service.helpers import Running, run
 from tests.service.helpers import until as until_async
@@ -212,7 +213,7 @@ def test_a_sink_that_was_down_hears_of_the_end_later(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("restarts", [full(False), True])
 def test_a_new_signal_of_the_same_name_takes_nothing_from_the_old_one(
     tmp_path: Path, store_url: str, restarts: bool
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import (
     NAN,
     QUICK,
@@ -189,7 +190,7 @@ def test_templates_say_what_a_signal_that_appears_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("value", [float("inf"), -0.0, 1e308, 5e-324])
+@pytest.mark.parametrize("value", [float("inf"), full(-0.0), 1e308, full(5e-324)])
 def test_strange_numbers_are_taken_as_a_detector_takes_them(tmp_path: Path, value: float) -> None:
     values = [*noise(3, 60), value, *noise(4, 10)]
     with rig(tmp_path) as made:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import QUICK, SECOND, START, Rig, one, rig, settings_of
 from tests.service.engine.test_trials import finished_many, strange
 from tocsin_monitor.config import SignalTemplate
@@ -31,7 +32,7 @@ def put(made: Rig, match: str, **given: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ["stop", "crash"])
+@pytest.mark.parametrize("end", [full("stop"), "crash"])
 def test_stored_templates_are_in_force_at_once_and_after_every_end(tmp_path: Path, end: str) -> None:
     made = Rig(tmp_path, settings_of(templates=FILE))
     try:

@@ -134,7 +134,7 @@ def test_headers_that_never_end_end_the_connection(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_connection_that_waits_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin_monitor.http.server.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "OPEN_IDLE_SECONDS", 0.2)
 
     async def test() -> None:
         async with connected() as (reader, writer):

@@ -43,20 +43,19 @@ def test_names_may_hold_anything_printable(client: Client, name: str) -> None:
     assert client.get(path).status_code == 404
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "path",
-    [
-        "", "%00", "a%00b", "%0A", "..%2F..%2Fetc%2Fpasswd", "%2e%2e", "a/-/nonsense", "a/-/", "a/-/-/-/history",
-        "a/-/b/-/history", "a/-", "x" * 201, "x" * 20000, "%ff%fe", "%F0%9F", "/-/history", "%20a", "%ED%A0%80",
-    ],
+TRICKS = (
+    "", "%00", "a%00b", "%0A", "..%2F..%2Fetc%2Fpasswd", "%2e%2e", "a/-/nonsense", "a/-/", "a/-/-/-/history",
+    "a/-/b/-/history", "a/-", "x" * 201, "x" * 20000, "%ff%fe", "%F0%9F", "/-/history", "%20a", "%ED%A0%80",
 )  # fmt: skip
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
-def test_tricks_with_addresses_find_nothing(client: Client, method: str, path: str) -> None:
-    given = {"json": {}} if method == "PUT" and path not in ("%2e%2e", "..%2F..%2Fetc%2Fpasswd") else {}
-    response = client.ask(method, f"{URL}/{path}", **given)
-    assert response.status_code in (404, 405, 415, 422)
-    error_of(response)
+def test_tricks_with_addresses_find_nothing(client: Client, method: str) -> None:
+    for path in TRICKS:
+        given = {"json": {}} if method == "PUT" and path not in ("%2e%2e", "..%2F..%2Fetc%2Fpasswd") else {}
+        response = client.ask(method, f"{URL}/{path}", **given)
+        assert response.status_code in (404, 405, 415, 422), path
+        error_of(response)
 
 
 def test_signals_are_chosen_by_name_silence_and_incident(client: Client, monitor: FakeMonitor) -> None:

@@ -37,7 +37,7 @@ def fill(monitor, levels: int) -> None:
 
 
 @pytest.mark.parametrize("size", [(1920, 1080), full((1280, 800)), (390, 844)])
-@pytest.mark.parametrize("levels", [full(1), 7, full(30), 200])
+@pytest.mark.parametrize("levels", [full(1), full(7), full(30), 200])
 def test_everything_on_the_wall_fits_on_it(opened, monitor, size, levels):
     fill(monitor, levels)
     for number in (levels - 1, levels // 2):

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import full
 from tests.service.postgres import Postgres
 from tests.service.store.helpers import add_signal, observation
 from tocsin_monitor.errors import OwnedError
-from tocsin_monitor.store import Store, StoreError, locks
+from tocsin_monitor.store import Store, StoreError, connections, locks
 
 
 def names(store: Store) -> list[str]:
@@ -47,7 +48,10 @@ def test_files_are_for_nobody_else(tmp_path: Path) -> None:
     assert [stat.S_IMODE(folder.stat().st_mode) for folder in (file.parent, file.parent.parent)] == [0o700] * 2
 
 
-def test_every_connection_of_sqlite_is_durable(tmp_path: Path) -> None:
+def test_every_connection_of_sqlite_is_durable(
+    tmp_path: Path, durable: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connections._PRAGMAS, "synchronous", durable)
     store = Store.open(f"sqlite:///{tmp_path / 'tocsin.db'}")
     expected = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "wal_autocheckpoint": 16_000}
     with store.transaction() as writer, store.reading() as reader:
@@ -186,7 +190,7 @@ class TestLostServer:
         store.close()
 
     @pytest.mark.parametrize("owned", [False, True])
-    @pytest.mark.parametrize("how", ["kill", "stop"])
+    @pytest.mark.parametrize("how", ["kill", full("stop")])
     def test_in_a_transaction(self, postgres: Postgres, store: Store, how: str, owned: bool) -> None:
         def write_while_it_goes() -> None:
             with store.transaction() as writer:
