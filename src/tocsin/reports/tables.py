@@ -253,7 +253,8 @@ def audit_summary(results: Sequence["Result"]) -> str:
         return f"{line}, all of them warm-up"
     audit = audit_together(audits)
     expected = audit.promised * audit.observations
-    line += f"; after warm-up {audit.alarms:,} {audit.unit}, {expected:,.3g} tolerated (true faults count too)"
+    found = "1 " + audit.unit.removesuffix("s") if audit.alarms == 1 else f"{audit.alarms:,} {audit.unit}"
+    line += f"; after warm-up {found}, {expected:,.3g} tolerated (true faults count too)"
     low, high = audit.low / audit.promised, audit.high / audit.promised
     line = f"{line}\n{audit.in_words()} ({audit.level:.0%} sure: {low:.2g} to {high:.2g} times)"
     return f"{line}\n{_judged(results[0])}" if len(results) == 1 and results[0].judged_since is not None else line
