@@ -178,10 +178,10 @@ def detect_signals(
 
 
 def share_alarm_rate(results: Sequence[Result]) -> list[Result]:
-    """The results of signals with the same times that share the alarm rate of each, with the incidents it tolerates.
+    """The results of signals with the same times, with only the incidents that one alarm rate for all tolerates.
 
-    Each signal proposes as many incidents as it may have alone. Those are told that are rarer than the alarm rate over
-    the number of signals. The threshold then follows what was told, as that of a single signal does (`decide`).
+    Each signal proposes as many incidents as it may have alone. Of n signals, those n times as rare are kept. The
+    threshold then follows what was kept, as that of a single signal does (`decide`).
     """
     proposed = sorted((one for result in results for one in result.incident_list), key=lambda one: one.first)
     rate = next((result.audit.promised for result in results if result.audit is not None), 0.0)

@@ -118,7 +118,7 @@ class PeerLevels:
 
 
 def with_peers(signals: Sequence[Signal]) -> list[Signal]:
-    """The signals with as many features more: how far each is from the median of all signals at the same time."""
+    """The signals with one more feature for each: its distance from the median of all signals at the same time."""
     if len(signals) < FEWEST:
         raise ArgumentError("peers", f"must be used with at least {FEWEST} signals, got {len(signals)}")
     if len({len(one.features) for one in signals}) > 1:

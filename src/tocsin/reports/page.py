@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_SIGNALS = 20
 MOST_FEATURES = 8
 MOST_POINTS = 200_000
-# The charts of so many features come first when an incident is shown.
+# When an incident is shown, the charts of at most this many features come first.
 MOST_BESIDE = 3
 MOST_ROWS = 500
 # All observations around an incident are drawn, this many before and after; for a long one, this many at each end.

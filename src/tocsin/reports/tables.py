@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tocsin.detection.results import Result
 
 
-# So many features are named besides the blamed one.
+# At most this many features are named besides the blamed one.
 MOST_NAMED = 3
 
 

@@ -1,8 +1,8 @@
-"""Signals of a template with `peers`, beside each other.
+"""How far the signals of a template with `peers` are from each other.
 
-With an observation comes the signal's distance from its peers in the interval before, for which they have sent by now.
-So nobody waits for others, and a member that is late or missing is left out. Distances are stored with their
-observations, and what is learned from them in the same transaction: a restart changes nothing.
+Each observation carries the signal's distance from its peers in the interval before, since they have sent theirs by
+now. So no signal waits for another, and a member that is late or missing is left out. The store keeps distances with
+their observations, and what is learned from them, in one transaction: a restart changes nothing.
 """
 
 import json
@@ -74,7 +74,7 @@ class Peer:
 
 
 def cursor_of(signal_id: int) -> str:
-    """The name under which it is stored what a signal has learned."""
+    """The key under which the store keeps what a signal has learned about its peers."""
     return f"peers/{signal_id}"
 
 

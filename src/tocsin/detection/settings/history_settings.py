@@ -115,7 +115,7 @@ class FleetSettings(HistorySettings):
         accepts="incidents per time, or a number > 0 and < 1", presets=("full", "light"),
     )  # fmt: skip
     peers: bool = setting(
-        False, "also compare each signal with the others at the same time: as many features more",
+        False, "also compare each signal with the others at the same time, which doubles its features",
         configured=False, saved=False,
     )  # fmt: skip
 
