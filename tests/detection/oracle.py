@@ -33,7 +33,7 @@ LONG = 64
 FINE, COARSE, BLOCK = 10_240, 6_144, 8
 LEVELS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 UNKNOWN = np.float32(1e18)
-NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT = range(6)
+NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT, SUBSIDED = range(7)
 
 
 def known(values):
@@ -910,7 +910,11 @@ class OracleDetector:
                 patience = max(self.gap, 2 * STRETCH)
             if self.since > patience:
                 self.open = False
-                state = SILENT if math.isnan(evidence) else RETURNED if self.settled <= self.accept_after else ACCEPTED
+                state = RETURNED if self.certain else SUBSIDED
+                if self.settled > self.accept_after:
+                    state = ACCEPTED
+                if math.isnan(evidence):
+                    state = SILENT
                 if self.certain and not self.by_p:
                     self.highest_learned = self._least_evidence()
                 if self.was_unlike and state == RETURNED:

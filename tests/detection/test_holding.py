@@ -64,6 +64,15 @@ def test_equal_faults_are_incidents_of_the_same_rank():
     assert min(severities) > 0.5 * max(severities)
 
 
+def test_what_was_weak_or_chance_does_not_claim_that_its_cause_is_gone():
+    values = signal(2000, seed=5)
+    values[BEFORE:] += 0.5  # to the end
+    detector = Detector(**SETTINGS)
+    detector.run(values)
+    assert {incident.ended for incident in detector.incidents} <= {"subsided", "accepted", None}
+    assert [incident.ended for incident in detector.incidents].count("subsided") >= 5
+
+
 @pytest.mark.slow
 def test_what_stays_is_accepted_after_a_while_and_becomes_normal():
     detector = Detector(**SETTINGS, accept_after=200)
@@ -166,7 +175,7 @@ def test_holding_agrees_with_the_oracle(features, lasts):
     for name in ("state", "alarm", "opened"):
         np.testing.assert_array_equal(getattr(found, name)[:, 0], expected[name], err_msg=name)
     np.testing.assert_allclose(found.evidence[:, 0], expected["evidence"], rtol=1e-9, atol=1e-12)
-    assert {1, 2, 3 if lasts == 40 else 4} <= set(found.state[:, 0])
+    assert {1, 2, 6 if lasts == 40 else 4} <= set(found.state[:, 0])
     assert (found.open[:, 0] & ~found.alarm[:, 0]).sum() > 40
 
 

@@ -110,7 +110,7 @@ def test_it_alarms_where_p_is_below_alpha_and_an_incident_is_a_run_of_alarms():
     assert all(one.duration == one.alarms for one in detector.incidents)
     by_start = {one.first: one for one in detector.incidents}
     assert by_start[950].ended == "silent"
-    assert by_start[800].ended == "returned"
+    assert by_start[800].ended == "subsided"
     assert by_start[800].explanation == "10 above the forecasts of the last 15 observations"
     assert by_start[800].severity == pytest.approx(-np.log10(by_start[800].p))
     assert detector.warm_up == 102

@@ -45,7 +45,7 @@ def event_ending(whole: EventSummary) -> str:
     ended = f"all {whole.count} incidents ended"
     if whole.ended is None:
         return f"{place_of(whole)}: {ended}, for different reasons"
-    if whole.ended == "returned":
+    if whole.ended in ("returned", "subsided"):
         return f"{place_of(whole)}: resolved, {ended}"
     return f"{place_of(whole)}: {ended} ({ending_of(whole.ended).short})"
 

@@ -103,6 +103,7 @@ def test_a_text_for_people_names_the_members_and_the_strongest(plant: Office) ->
     ("reasons", "told", "summary"),
     [
         (("returned", "returned"), "ended", "plant/line-3: resolved, all 2 incidents ended"),
+        (("returned", "subsided"), "ended", "plant/line-3: resolved, all 2 incidents ended"),
         (("accepted", "accepted"), "accepted", "plant/line-3: all 2 incidents ended (accepted)"),
         (("accepted", "returned"), "ended", "plant/line-3: all 2 incidents ended, for different reasons"),
     ],

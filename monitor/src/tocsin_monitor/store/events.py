@@ -102,12 +102,12 @@ class EventReader:
     def _summary(self, event: EventRow, names: Mapping[int, str], limited: Collection[int] | None) -> EventSummary:
         columns = schema.incidents.c
         of_event = _of(event.id, limited).subquery().c
-        count, signals, open_count, snoozed, until, reasons, reason, age = self.connection.execute(
+        count, signals, open_count, snoozed, until, reasons, first, last, age = self.connection.execute(
             select(
                 func.count(of_event.id), func.count(of_event.signal.distinct()),
                 func.coalesce(func.sum(case((of_event.open, 1), else_=0)), 0), func.count(of_event.snoozed_until),
                 func.min(of_event.snoozed_until), func.count(of_event.ended.distinct()), func.min(of_event.ended),
-                func.min(of_event.opened - of_event.end),
+                func.max(of_event.ended), func.min(of_event.opened - of_event.end),
             )
         ).one()  # fmt: skip
         listed = self.members(event.id, signal_ids=limited, limit=LISTED)
@@ -116,6 +116,8 @@ class EventReader:
         )
         strongest = self.connection.execute(by_severity.limit(1)).one()
         members = tuple(Member(one, names[one.signal]) for one in listed)
+        # Together, signals that returned and others that only subsided have subsided.
+        over = reasons == 2 and (first, last) == ("returned", "subsided")
         return EventSummary(
             event=event,
             count=count,
@@ -126,7 +128,7 @@ class EventReader:
             members=members,
             source_signals=self._source_signals(event),
             snoozed_until=until if snoozed == count else None,
-            ended=reason if reasons == 1 and open_count == 0 else None,
+            ended=last if open_count == 0 and (reasons == 1 or over) else None,
             age=age,
         )
 

@@ -16,7 +16,7 @@ Message = Literal["firing", "resolved"]
 #: Why an incident ended. A detector gives the first four reasons; the next two mean that its detector was replaced.
 #: "removed" means that its signal was removed. The last means that the incident was found in imported history, and
 #: nobody was notified.
-Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned", "removed", "imported"]
+Ended = Literal["returned", "subsided", "accepted", "silent", "labelled", "reset", "relearned", "removed", "imported"]
 #: What people may say an incident was.
 LabelName = Literal["fault", "false alarm", "expected", "not interesting"]
 #: How what the incidents of an event share is written.
@@ -145,7 +145,8 @@ class IncidentFacts:
     ended: Annotated[
         Ended | None,
         Shown(
-            "Why it ended. returned: the signal is back to normal, or sending again after a silence. accepted: "
+            "Why it ended. returned: the signal is back to normal, or sending again after a silence. subsided: "
+            "nothing has been unusual since, but it was not clear enough to tell whether its cause is gone. accepted: "
             "its new behaviour is accepted as normal. silent: it has no more values. labelled: a user labelled it a "
             "false alarm. reset, relearned: its detector was reset or retrained. removed: its signal was removed. "
             "imported: it was found in imported history, and no alert was sent. null while it is open, and for "

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tocsin import checks
 from tocsin.constants import constants
-from tocsin.detection.incidents.verdict import ACCEPTED, NORMAL, RETURNED, SILENT, Verdicts
+from tocsin.detection.incidents.verdict import ENDED, NORMAL, Verdicts
 from tocsin.detection.settings.alarm_rate import parse_budget
 from tocsin.detection.settings.detector_settings import DetectorSettings, proposing
 
@@ -225,7 +225,7 @@ class Sharing:
         self._watched += int(np.count_nonzero(able))
         told = np.repeat(self._told[rows][np.newaxis], len(able), axis=0)
         opened = np.zeros_like(told)
-        ends = np.isin(verdicts.state, (RETURNED, ACCEPTED, SILENT))
+        ends = np.isin(verdicts.state, ENDED)
         for step, column in np.argwhere((verdicts.alarm & able) | ends):
             row, now = rows[column], float(watched[step, column])
             if not ends[step, column]:

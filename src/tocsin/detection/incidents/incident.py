@@ -17,6 +17,7 @@ from tocsin.detection.incidents.verdict import (
     ONGOING,
     RETURNED,
     SILENT,
+    SUBSIDED,
     Verdicts,
     direction_of,
     explain,
@@ -27,9 +28,10 @@ from tocsin.detection.views import View
 MOST_KEPT = 10_000
 
 LABELLED = "labelled"
-ENDS = {RETURNED: "returned", ACCEPTED: "accepted", SILENT: "silent"}
-"""Why an incident ended: the signal is back to normal; its new behaviour is accepted as normal; or it has no more
-values. `LABELLED`: a user said that it is not an incident."""
+ENDS = {RETURNED: "returned", SUBSIDED: "subsided", ACCEPTED: "accepted", SILENT: "silent"}
+"""Why an incident ended: it was clear, and the signal is back to normal; nothing has been unusual since, but it was not
+clear enough to tell whether its cause is gone; its new behaviour is accepted as normal; or it has no more values.
+`LABELLED`: a user said that it is not an incident."""
 
 
 @dataclass
@@ -73,7 +75,7 @@ class Incident:
     began_latest: Any = None
     #: Whether its rarity was estimated when it began, because the signal's own past was too short.
     estimated: bool = False
-    #: Why it ended: "returned", "accepted", "silent" or "labelled"; None while it is open.
+    #: Why it ended: "returned", "subsided", "accepted", "silent" or "labelled"; None while it is open.
     ended: str | None = None
     #: The p-value of each feature at the peak, from its own views; none for one without a score there.
     feature_p: dict[str, float] = field(default_factory=dict)
@@ -295,6 +297,11 @@ class Ending(NamedTuple):
 _OPEN = Ending("still open", "resolved", "It is over.")  # the longer forms are of messages, which are sent at the end
 _ENDINGS = {
     "returned": Ending("returned", "resolved, back to normal", "It is over: the signal is back to normal."),
+    "subsided": Ending(
+        "subsided",
+        "resolved, nothing unusual since",
+        "It is over: nothing has been unusual since. It was not clear enough to tell whether its cause is gone.",
+    ),
     "sending": Ending("returned", "resolved, sending again", "It is over: the signal is sending again."),
     "accepted": Ending(
         "accepted",

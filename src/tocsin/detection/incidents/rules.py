@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tocsin.compilation import compiled, inner
 from tocsin.conformal.kernels import fit_tail
 from tocsin.constants import Constants
-from tocsin.detection.incidents.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNED, SILENT
+from tocsin.detection.incidents.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNED, SILENT, SUBSIDED
 from tocsin.detection.views.archive import Archive, ends, furthest_apart, nearest
 from tocsin.detection.views.view import MOST_AT_ONCE
 
@@ -235,7 +235,9 @@ def advance_incident(
         if counters[SINCE] > patience:
             counters[OPEN] = 0
             accepted = counters[SETTLED] > rules.accept_after and counters[FROZEN] == 0
-            state = ACCEPTED if accepted else RETURNED
+            # A return shows only after something that was clear, or beside a reference.
+            clear = counters[CERTAIN] == 1 or counters[FROZEN] == 1
+            state = ACCEPTED if accepted else RETURNED if clear else SUBSIDED
             state = SILENT if np.isnan(evidence) else state
             if counters[CERTAIN] == 1 and not rules.by_p:
                 # It counts as an incident, but does not make the next one like it less anomalous: faults would raise

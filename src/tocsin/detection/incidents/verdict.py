@@ -13,7 +13,8 @@ from tocsin.detection.views import View
 from tocsin.detection.views.level import LevelView
 
 # A signal's state at an observation: no incident, one that may end, an ongoing one, or how one ended.
-NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT = 0, 1, 2, 3, 4, 5
+NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT, SUBSIDED = 0, 1, 2, 3, 4, 5, 6
+ENDED = (RETURNED, ACCEPTED, SILENT, SUBSIDED)
 
 LOG_10 = float(np.log(10.0))
 
@@ -104,7 +105,7 @@ class Verdicts:
     nats; `rate` is the rate of incidents with this much evidence, per observation. `cause` holds the numbers of the
     view, its stream and the feature that contribute most (-1 for none, or for all features together), and `score` the
     score of that stream, negative below the forecast. `opened` marks where an incident began, and `state` how it
-    continues (`NORMAL`, `MAY_END`, `ONGOING`) or how it ended (`RETURNED`, `ACCEPTED`, `SILENT`). `usual` is the usual
+    continues (`NORMAL`, `MAY_END`, `ONGOING`) or how it ended (`ENDED`). `usual` is the usual
     value at this time and, along the last axis, how far nine of ten values and means over longer stretches lie from it
     at most; `seasonal` says whether it is that of a season. `began` is how many observations ago an incident began, at
     most and at least; -1 where that is not estimated.

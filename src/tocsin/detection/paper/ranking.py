@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tocsin.conformal.scorer import Floats, Mask
 from tocsin.detection.evidence.ranking import RankedObservations, Ranking, Rows
-from tocsin.detection.incidents.verdict import NORMAL, ONGOING, RETURNED, SILENT
+from tocsin.detection.incidents.verdict import NORMAL, ONGOING, SILENT, SUBSIDED
 from tocsin.detection.paper.options import CONTEXT
 from tocsin.detection.paper.scoring import HorizonScoring
 from tocsin.detection.settings.detector_settings import DetectorSettings
@@ -43,7 +43,7 @@ class PaperRanking(Ranking):
         if steps:
             self._judged[rows] += np.count_nonzero(known, axis=0)
             self._alarming[rows] = alarm[-1]
-        over = np.where(known, RETURNED, SILENT)
+        over = np.where(known, SUBSIDED, SILENT)
         cause, score = self._causes(alarm, errors, feature_p)
         nothing = np.zeros(p.shape, dtype=np.bool_)
         evidence = 0.0 - np.log(p)  # not -0.0 where p is 1
