@@ -98,7 +98,7 @@ def test_why_it_is_over_is_told_with_the_end_and_not_with_the_beginning(
         assert [one["ended"] for one in notes] == [*reasons, "returned"]
         assert len({one["summary"] for one in notes}) == len({one["description"] for one in notes}) == len(notes)
         says_resolved = [one["ended"] for one in notes if "resolved" in one["summary"]]
-        assert says_resolved == ["returned", "returned"]
+        assert says_resolved == ["returned", "subsided", "returned"]
         assert "accepted as normal" in notes[reasons.index("accepted")]["description"]
         began = [one["commonAnnotations"] for one in receiver.taken if one["status"] == "firing"]
         assert {one["summary"] for one in began} == {"pump: 2 above the forecast", "pump is silent"}
