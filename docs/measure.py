@@ -15,7 +15,7 @@ import re
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +37,9 @@ MARKED = re.compile(r"<!-- measured: (\S+) (\w+) -->\n(.*?)<!-- end of measured 
 class Measured:
     """A table of `page`: what `command` writes to `result` in its folder {out}, or the last line that it prints.
 
-    `columns` are the headings in `result` with those in the page, the first of which names the rows.
+    `result` may match several files, one for each data set: their rows are put together, and `data set` says of which
+    each is. `columns` are the headings in the files with those in the page; the first `named` of them name the rows.
+    With `paper`, what the paper prints for a cell stands in parentheses.
     """
 
     page: str
@@ -45,6 +47,8 @@ class Measured:
     result: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     decimals: int = 3
+    named: int = 1
+    paper: bool = False
 
     def measure(self, folders: Sequence[str], out: Path) -> str:
         """Run the command, and return the table."""
@@ -52,17 +56,29 @@ class Measured:
         done = subprocess.run(command, shell=True, cwd=DOCS.parent, check=True, stdout=subprocess.PIPE, text=True)
         if not self.result:
             return f"\n    {done.stdout.splitlines()[-1]}\n\n"
-        with (out / self.result).open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = [row for path in sorted(out.glob(self.result)) for row in _rows(path)]
         lines = ["| " + " | ".join(heading for _, heading in self.columns) + " |", "|---" * len(self.columns) + "|"]
-        lines += ["| " + " | ".join(self._cell(row[name]) for name, _ in self.columns) + " |" for row in rows]
+        lines += ["| " + " | ".join(self._cells(row)) + " |" for row in rows]
         return "\n" + "\n".join(lines) + "\n\n"
 
-    def _cell(self, text: str) -> str:
-        try:
-            return text if text.isdigit() else f"{float(text):.{self.decimals}f}"
-        except ValueError:
-            return text
+    def _cells(self, row: Mapping[str, str]) -> list[str]:
+        names = [name for name, _ in self.columns]
+        numbers = [self._number(row[name]) for name in names[self.named :]]
+        if self.paper:
+            printed = [self._number(row.get(f"{name} paper", "")) for name in names[self.named :]]
+            numbers = [f"{ours} ({theirs})" if theirs else ours for ours, theirs in zip(numbers, printed, strict=True)]
+        return [*(row[name] for name in names[: self.named]), *numbers]
+
+    def _number(self, text: str) -> str:
+        return text if text.isdigit() or not text else f"{float(text):.{self.decimals}f}"
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{"data set": path.stem.removeprefix("dataset-"), **row} for row in csv.DictReader(file)]
+
+
+METRICS = tuple((name, name) for name in ("PA-F1", "Affiliation-F", "FPR", "CalErr", "AUC-PR", "VUS-PR"))
 
 
 TABLES = {
@@ -89,10 +105,35 @@ TABLES = {
         "ucr.csv",
         (("method", ""), ("accuracy", "accuracy")),
     ),
+    "paper": Measured(
+        "results.md",
+        "tocsin bench run {0} --out {out} --forecaster embedded:context_length=52 --method w1-acas --method gaussian "
+        "--method conformal --method fixed-window --method exponential-decay && tocsin bench report {out} --no-plot",
+        "report/tables/dataset-*.csv",
+        (("data set", "data set"), ("method", "method"), *METRICS, ("AUC-PR at 250 quantiles", "AUC-PR, 250 quantiles")),
+        named=2,
+        paper=True,
+    ),
+    "genesis": Measured(
+        "results.md",
+        "tocsin bench run {0} --dataset Genesis --out {out} --forecaster embedded:context_length=52 --method tocsin "
+        "--method tocsin-light --method w1-acas --method gaussian --method conformal --method fixed-window "
+        "&& tocsin bench report {out} --no-plot",
+        "report/tables/multivariate.csv",
+        (("method", "method"), *METRICS),
+        paper=True,
+    ),
+    "ablation": Measured(
+        "results.md",
+        "tocsin bench ablate {0} --out {out}",
+        "ablation-means.csv",
+        (("setting", "setting"), ("value", "value"), *METRICS),
+        named=2,
+    ),
     "real": Measured("benchmarks.md", "python benchmarks/real.py --nab {0} --skab {1}"),
     "context": Measured(
         "scorers.md",
-        "python benchmarks/context.py {0} {1} --limit 1 --out {out}",
+        "python benchmarks/context.py {0} {1} --limit 3 --out {out}",
         "context.csv",
         (("weights", "weights"), ("VUS-PR", "VUS-PR"), ("better on", "better on"), ("worse on", "worse on"),
          ("PA-F1", "PA-F1"), ("Aff-F", "Affiliation-F"), ("CalErr", "CalErr"),
