@@ -110,7 +110,7 @@ TABLES = {
         "tocsin bench run {0} --out {out} --forecaster embedded:context_length=52 --method w1-acas --method gaussian "
         "--method conformal --method fixed-window --method exponential-decay && tocsin bench report {out} --no-plot",
         "report/tables/dataset-*.csv",
-        (("data set", "data set"), ("method", "method"), *METRICS, ("AUC-PR at 250 quantiles", "AUC-PR, 250 quantiles")),
+        (("data set", "data set"), ("method", "method"), *METRICS, ("AUC-PR at 250 quantiles", "at 250 quantiles")),
         named=2,
         paper=True,
     ),
