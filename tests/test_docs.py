@@ -182,6 +182,18 @@ def test_a_measured_table_of_data_sets_has_the_paper_s_numbers_beside_ours(tmp_p
     assert made.splitlines()[3:5] == ["| A | 0.0001 | 0.123 (0.200) | 7 |", "| B | 0.5 |  | 8 |"]
 
 
+def test_the_detector_s_table_has_the_best_rival_and_means(tmp_path):
+    for name, own in (("A", 0.2), ("B", 0.4)):
+        rows = [("tocsin", own), *((rival, own + 0.01 * place) for place, rival in enumerate(measure.RIVALS))]
+        text = "".join(f"{method},7/7,1,1,0,{value},1\n" for method, value in rows)
+        heading = "method,files ok,PA-F1,Affiliation-F,CalErr,VUS-PR,events found\n"
+        (tmp_path / f"dataset-{name}.csv").write_text(heading + text)
+    first, second, mean = measure.beside_rivals(tmp_path, "dataset-*.csv")
+    assert (first["data set"], first["VUS-PR"], float(first["best VUS-PR"])) == ("A", "0.2", pytest.approx(0.25))
+    assert float(second["best VUS-PR"]) == pytest.approx(0.45)
+    assert (mean["data set"], float(mean["VUS-PR"]), mean["best VUS-PR"]) == ("mean", pytest.approx(0.3), "")
+
+
 def test_a_measured_table_goes_between_its_markers(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- measured: one 0 -->\nold\n<!-- end of measured -->\nafter\n")
