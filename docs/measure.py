@@ -62,8 +62,8 @@ def _rows(path: Path) -> list[dict[str, str]]:
 class Measured:
     """A table of `page`: what `command` writes to `result` in its folder {out}, or the last line that it prints.
 
-    `result` may match several files, of which `rows` makes rows. `columns` are their headings with those in the page; the
-    first `named` of them name the rows. With `paper`, what the paper prints for a cell stands in parentheses.
+    `result` may match several files, of which `rows` makes rows. `columns` are their headings, with those in the page;
+    the first `named` of them name the rows. With `paper`, what the paper prints for a cell stands in parentheses.
     """
 
     page: str
