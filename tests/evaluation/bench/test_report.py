@@ -298,6 +298,7 @@ def test_run_time(report):
     assert "sand" not in {row["method"] for row in rows}
     forecasts = only(rows, method="(the forecasts)", features="one")
     assert float(forecasts["µs per observation"]) == pytest.approx(0.3e6 / 2000)
+    assert "The paper's takes 25,000 µs" in (report / "tables" / "runtime.md").read_text()
 
 
 def test_no_failure_vanishes(report):
