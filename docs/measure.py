@@ -13,9 +13,10 @@ import hashlib
 import json
 import re
 import shlex
+import statistics
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,17 +28,42 @@ from tocsin.detection.settings.declaration import declared
 from tocsin.detection.settings.detector_settings import VIEWS
 from tocsin.detection.views import make_view
 from tocsin_bench.methods import DETECTOR_SETTINGS
+from tocsin_bench.rivals import RIVALS
 
 DOCS = Path(__file__).resolve().parent
 WEIGHTS = Path(tocsin.__file__).parent / "forecasting" / "embedded" / "weights.npz"
+OF_DATA_SETS = "report/tables/dataset-*.csv"
 MARKED = re.compile(r"<!-- measured: (\S+) (\w+) -->\n(.*?)<!-- end of measured -->\n", re.DOTALL)
+
+
+def rows_of(out: Path, result: str) -> list[dict[str, str]]:
+    """The rows of all files that match; `data set` says of which file each is."""
+    return [row for path in sorted(out.glob(result)) for row in _rows(path)]
+
+
+def beside_rivals(out: Path, result: str) -> list[dict[str, str]]:
+    """The rows of `tocsin`, each with the best of the simple rivals on its data set, and the mean over data sets."""
+    found = []
+    for path in sorted(out.glob(result)):
+        by_method = {row["method"]: row for row in _rows(path)}
+        best = {f"best {name}": max((by_method[rival][name] for rival in RIVALS), key=float) for name in BESIDE}
+        found.append(by_method["tocsin"] | best)
+    names = [name for name, _ in DETECTOR_METRICS]
+    mean = {name: str(statistics.fmean(float(row[name]) for row in found)) for name in names if "best" not in name}
+    return [*found, dict.fromkeys(names, "") | {"data set": "mean", "files ok": ""} | mean]
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{"data set": path.stem.removeprefix("dataset-"), **row} for row in csv.DictReader(file)]
 
 
 @dataclass(frozen=True)
 class Measured:
     """A table of `page`: what `command` writes to `result` in its folder {out}, or the last line that it prints.
 
-    `columns` are the headings in `result` with those in the page, the first of which names the rows.
+    `result` may match several files, of which `rows` makes rows. `columns` are their headings, with those in the page;
+    the first `named` of them name the rows. With `paper`, what the paper prints for a cell stands in parentheses.
     """
 
     page: str
@@ -45,6 +71,9 @@ class Measured:
     result: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     decimals: int = 3
+    named: int = 1
+    paper: bool = False
+    rows: Callable[[Path, str], list[dict[str, str]]] = rows_of
 
     def measure(self, folders: Sequence[str], out: Path) -> str:
         """Run the command, and return the table."""
@@ -52,20 +81,42 @@ class Measured:
         done = subprocess.run(command, shell=True, cwd=DOCS.parent, check=True, stdout=subprocess.PIPE, text=True)
         if not self.result:
             return f"\n    {done.stdout.splitlines()[-1]}\n\n"
-        with (out / self.result).open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
         lines = ["| " + " | ".join(heading for _, heading in self.columns) + " |", "|---" * len(self.columns) + "|"]
-        lines += ["| " + " | ".join(self._cell(row[name]) for name, _ in self.columns) + " |" for row in rows]
+        lines += ["| " + " | ".join(self._cells(row)) + " |" for row in self.rows(out, self.result)]
         return "\n" + "\n".join(lines) + "\n\n"
 
-    def _cell(self, text: str) -> str:
-        try:
-            return text if text.isdigit() else f"{float(text):.{self.decimals}f}"
-        except ValueError:
-            return text
+    def _cells(self, row: Mapping[str, str]) -> list[str]:
+        names = [name for name, _ in self.columns]
+        numbers = [self._number(row[name]) for name in names[self.named :]]
+        if self.paper:
+            printed = [self._number(row.get(f"{name} paper", "")) for name in names[self.named :]]
+            numbers = [f"{ours} ({theirs})" if theirs else ours for ours, theirs in zip(numbers, printed, strict=True)]
+        return [*(row[name] for name in names[: self.named]), *numbers]
 
+    def _number(self, text: str) -> str:
+        return text if text.isdigit() or not text else f"{float(text):.{self.decimals}f}"
+
+
+METRICS = tuple((name, name) for name in ("PA-F1", "Affiliation-F", "FPR", "CalErr", "AUC-PR", "VUS-PR"))
+
+
+BESIDE = ("VUS-PR", "events found")
+DETECTOR_METRICS = (
+    ("PA-F1", "PA-F1"), ("Affiliation-F", "Affiliation-F"), ("CalErr", "CalErr"), ("VUS-PR", "VUS-PR"),
+    ("best VUS-PR", "best rival"), ("events found", "events found"), ("best events found", "best rival"),
+)  # fmt: skip
 
 TABLES = {
+    "detector": Measured(
+        "results.md",
+        "tocsin bench run {0} {1} --out {out} --method tocsin --method tocsin-light --method matrix-profile-64 "
+        "--method regression-16 --method z-score-288 --method seasonal-naive --method ewma-288 --method z-score-100 "
+        "&& tocsin bench report {out} --no-plot",
+        OF_DATA_SETS,
+        (("data set", "data set"), ("files ok", "files"), *DETECTOR_METRICS),
+        named=2,
+        rows=beside_rivals,
+    ),
     "tsb-ad": Measured(
         "results.md",
         "tocsin bench run {0} --out {out} --protocol tsb-ad --forecaster embedded:context_length=52 --method tocsin "
@@ -89,10 +140,35 @@ TABLES = {
         "ucr.csv",
         (("method", ""), ("accuracy", "accuracy")),
     ),
+    "paper": Measured(
+        "results.md",
+        "tocsin bench run {0} --out {out} --forecaster embedded:context_length=52 --method w1-acas --method gaussian "
+        "--method conformal --method fixed-window --method exponential-decay && tocsin bench report {out} --no-plot",
+        OF_DATA_SETS,
+        (("data set", "data set"), ("method", "method"), *METRICS, ("AUC-PR at 250 quantiles", "at 250 quantiles")),
+        named=2,
+        paper=True,
+    ),
+    "genesis": Measured(
+        "results.md",
+        "tocsin bench run {0} --dataset Genesis --out {out} --forecaster embedded:context_length=52 --method tocsin "
+        "--method tocsin-light --method w1-acas --method gaussian --method conformal --method fixed-window "
+        "&& tocsin bench report {out} --no-plot",
+        "report/tables/multivariate.csv",
+        (("method", "method"), *METRICS),
+        paper=True,
+    ),
+    "ablation": Measured(
+        "results.md",
+        "tocsin bench ablate {0} --out {out}",
+        "ablation-means.csv",
+        (("setting", "setting"), ("value", "value"), *METRICS),
+        named=2,
+    ),
     "real": Measured("benchmarks.md", "python benchmarks/real.py --nab {0} --skab {1}"),
     "context": Measured(
         "scorers.md",
-        "python benchmarks/context.py {0} {1} --limit 1 --out {out}",
+        "python benchmarks/context.py {0} {1} --limit 3 --out {out}",
         "context.csv",
         (("weights", "weights"), ("VUS-PR", "VUS-PR"), ("better on", "better on"), ("worse on", "worse on"),
          ("PA-F1", "PA-F1"), ("Aff-F", "Affiliation-F"), ("CalErr", "CalErr"),

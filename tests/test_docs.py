@@ -174,6 +174,26 @@ def test_a_fingerprint_changes_with_a_default_and_not_with_an_option_that_is_off
     assert measure.fingerprint() != before
 
 
+def test_a_measured_table_of_data_sets_has_the_paper_s_numbers_beside_ours(tmp_path):
+    (tmp_path / "dataset-A.csv").write_text("method,setting,PA-F1,PA-F1 paper,n\none,0.0001,0.12345,0.2,7\n")
+    (tmp_path / "dataset-B.csv").write_text("method,setting,PA-F1,n\none,0.5,,8\n")
+    columns = tuple((name, name) for name in ("data set", "setting", "PA-F1", "n"))
+    made = measure.Measured("page.md", "true", "dataset-*.csv", columns, named=2, paper=True).measure([], tmp_path)
+    assert made.splitlines()[3:5] == ["| A | 0.0001 | 0.123 (0.200) | 7 |", "| B | 0.5 |  | 8 |"]
+
+
+def test_the_detector_s_table_has_the_best_rival_and_means(tmp_path):
+    for name, own in (("A", 0.2), ("B", 0.4)):
+        rows = [("tocsin", own), *((rival, own + 0.01 * place) for place, rival in enumerate(measure.RIVALS))]
+        text = "".join(f"{method},7/7,1,1,0,{value},1\n" for method, value in rows)
+        heading = "method,files ok,PA-F1,Affiliation-F,CalErr,VUS-PR,events found\n"
+        (tmp_path / f"dataset-{name}.csv").write_text(heading + text)
+    first, second, mean = measure.beside_rivals(tmp_path, "dataset-*.csv")
+    assert (first["data set"], first["VUS-PR"], float(first["best VUS-PR"])) == ("A", "0.2", pytest.approx(0.25))
+    assert float(second["best VUS-PR"]) == pytest.approx(0.45)
+    assert (mean["data set"], float(mean["VUS-PR"]), mean["best VUS-PR"]) == ("mean", pytest.approx(0.3), "")
+
+
 def test_a_measured_table_goes_between_its_markers(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- measured: one 0 -->\nold\n<!-- end of measured -->\nafter\n")

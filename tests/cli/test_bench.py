@@ -256,6 +256,19 @@ def test_results_that_cannot_be_added_to(folder, out):
     assert run(folder, out, *ONE_METHOD).exit_code == 2
 
 
+def test_a_part_of_the_files_is_known_whatever_was_run_first_or_last(folder, out):
+    """More files of one data set do not complete another one."""
+    few = ["--method", "ewma-288", "--jobs", 1]
+    assert run(folder, out, *few, "--limit", 1).exit_code == 0
+    assert run(folder, out, *few, "--dataset", "MANY").exit_code == 0
+    assert invoke("bench", "report", out, "--no-plot").exit_code == 0
+    page = out / "report" / "report.html"
+    assert "Only a part was run: TINY 1 of 2 files" in page.read_text()
+    assert run(folder, out, *few, "--dataset", "TINY").exit_code == 0
+    assert invoke("bench", "report", out, "--no-plot").exit_code == 0
+    assert "Only a part" not in page.read_text()
+
+
 def test_other_horizons_need_another_folder(folder, out):
     assert run(folder, out, *ONE_METHOD, "--limit", 1).exit_code == 0
     before = runs_in(out)
@@ -352,6 +365,10 @@ def test_ablate_one_setting(folder, out):
     tried = [("horizons", str(value)) for value in (1, 2, 5, 10, 15)]
     assert list(found) == [*tried, *(("reference", label) for label in ablation.REFERENCES)]
     assert len({found[one] for one in tried}) > 1
+    assert "What each setting contributes" in result.stdout
+    with (out / "ablation-means.csv").open() as file:
+        rows = {(row["setting"], row["value"]): row["AUC-PR"] for row in csv.DictReader(file)}
+    assert {one: float(mean) for one, mean in rows.items()} == pytest.approx({one: float(found[one]) for one in found})
     # Another forecaster in the same folder, whatever the order of their names, changes nothing of it.
     (out / "ablation.png").unlink()
     other = ablate(folder, out, *chosen, "--no-plot", "--forecaster", "seasonal-naive:period=7")

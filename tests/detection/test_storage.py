@@ -70,7 +70,7 @@ CASES = {
     "features": lambda: Detector(["a", "b"], **NAMED, promise="observations"),
     "accepted": lambda: Detector(**NAMED, accept_after=9, refresh=3),
     "seasonal": lambda: Detector(**SMALL, forecaster="seasonal-naive", views="error,movement", gap=0, min_duration=2),
-    "paper": lambda: Detector(**LAST, views="error", nonconformity="high"),
+    "high": lambda: Detector(**LAST, views="error", nonconformity="high"),
     "light": lambda: Detector(**SMALL, preset="light"),
     "smoothing": lambda: Detector(**SMALL, forecaster="exponential-smoothing", min_deviation=0.5),
     "scores": lambda: Detector(**SMALL, forecaster=None, learning_rate=0.01),

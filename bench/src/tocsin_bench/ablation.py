@@ -7,6 +7,7 @@ from typing import Any
 from tocsin_bench.forecast_errors import ForecasterChoice
 from tocsin_bench.methods import METHODS, Method
 from tocsin_bench.report.measures import MAIN
+from tocsin_bench.report.sheet import Column, Number, Row, Sheet, count
 from tocsin_bench.report.summaries import MethodGroup, Spread, groups_of
 from tocsin_bench.results import MethodRun
 from tocsin_bench.runner import RunPlan
@@ -40,15 +41,37 @@ def ablation_plan(forecasters: Sequence[ForecasterChoice], settings: Sequence[st
 
 
 def _changed(setting: str, value: Any) -> Method:
-    return UNCHANGED.with_settings(**{setting: value})
+    """The method with this value: the unchanged one where it is the paper's, which need not run twice."""
+    unchanged = {**UNCHANGED.settings, "stride": UNCHANGED.settings["batch"]}
+    return UNCHANGED if unchanged[setting] == value else UNCHANGED.with_settings(**{setting: value})
+
+
+def _tried(settings: Sequence[str]) -> list[tuple[str, str, Method]]:
+    tried = [(setting, str(value), _changed(setting, value)) for setting in settings for value in SETTINGS[setting]]
+    return tried + [("reference", label, method) for label, method in REFERENCES.items()]
+
+
+def ablation_sheet(runs: Sequence[MethodRun], settings: Sequence[str]) -> Sheet:
+    """The means over data sets: a row for each value of each setting."""
+    blocks: dict[str, list[Row]] = {}
+    for setting, value, method in _tried(settings):
+        spreads = ablation_spreads(runs, method.name)["all"]
+        means = (Number(spreads[measure.key].mean, decimals=measure.decimals) for measure in MAIN)
+        row: Row = (setting, value, *means, count(spreads[MAIN[-1].key].n))
+        blocks.setdefault(setting, []).append(row)
+    headings = (
+        *(Column(name, numeric=False) for name in ("setting", "value")),
+        *(Column(measure.heading, short=measure.short) for measure in MAIN),
+        Column("files"),
+    )
+    note = "Means over the files of a data set, then over data sets. Settings that are not changed are the paper's."
+    return Sheet("ablation-means", "What each setting contributes", headings, tuple(map(tuple, blocks.values())), note)
 
 
 def ablation_rows(runs: Sequence[MethodRun], settings: Sequence[str]) -> list[list[str]]:
     """A header, and the mean of each metric for each value of each setting, on each data set and over all of them."""
-    tried = [(setting, str(value), _changed(setting, value)) for setting in settings for value in SETTINGS[setting]]
-    tried += [("reference", label, method) for label, method in REFERENCES.items()]
     rows = [list(_COLUMNS)]
-    for setting, value, method in tried:
+    for setting, value, method in _tried(settings):
         for dataset, by_metric in ablation_spreads(runs, method.name).items():
             for metric, spread in by_metric.items():
                 rows.append([setting, value, dataset, metric, *(f"{number:.6g}" for number in spread)])

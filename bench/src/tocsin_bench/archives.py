@@ -17,6 +17,9 @@ Limits = Sequence[Sequence[str]]
 NAB_LABELS = ("labels/combined_windows.json", "combined_windows.json", "windows.json")
 """Where the labelled windows of NAB may be, in a clone of it or in a folder with files of it."""
 
+NAB_DATASET = "NAB (Numenta's files)"
+"""Not NAB alone: that of the paper is TSB-AD's selection, with calibration parts and labels of its own."""
+
 _UCR = re.compile(r"_UCR_Anomaly_.+_(\d+)_(\d+)_(\d+)$")
 
 
@@ -43,7 +46,7 @@ def read_nab(path: Path, windows: Mapping[Path, Limits]) -> LabelledFile:
     for first, last in _bounds(times, windows[path]):
         labels[first : last + 1] = True
     column = np.array(values)[:, np.newaxis]
-    return LabelledFile(path.stem, "NAB", max(1, probation(len(values))), column, labels)
+    return LabelledFile(path.stem, NAB_DATASET, max(1, probation(len(values))), column, labels)
 
 
 def nab_windows(path: Path, windows: Mapping[Path, Limits]) -> Integers:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -36,7 +37,7 @@ from tocsin_bench.report.formats import comma_separated, csv_text, for_terminal
 from tocsin_bench.report.public import nab_sheet, ucr_sheet
 from tocsin_bench.report.sheet import Sheet
 from tocsin_bench.report.summaries import grouped
-from tocsin_bench.results import BenchmarkResults, MethodRun
+from tocsin_bench.results import FILES_OF, BenchmarkResults, MethodRun
 from tocsin_bench.rivals import RIVALS
 from tocsin_bench.runner import PROTOCOLS, RunPlan, run_benchmark
 from tocsin_bench.selection import (
@@ -151,7 +152,7 @@ def run(
         outside=tuple(_outside(text) for text in scores or []),
         protocol=protocol,
     )
-    runs = _benchmark(_files(folders, dataset, limit), out, plan, jobs, limit)
+    runs = _benchmark(_files(folders, dataset, limit), out, plan, jobs, _files(folders, dataset, None))
     typer.echo(f"results: {out}; for tables and figures: tocsin bench report {out}")
     _finish(runs)
 
@@ -200,13 +201,14 @@ def ablate(
     if plot:
         require_matplotlib("--plot")
     plan = ablation.ablation_plan(_forecasters([forecaster]), settings)
-    runs = _benchmark(_files(folders, dataset, limit), out, plan, jobs)
+    runs = _benchmark(_files(folders, dataset, limit), out, plan, jobs, _files(folders, dataset, None))
     numbers, picture = out / "ablation.csv", out / "ablation.png"
     numbers.write_text(csv_text(ablation.ablation_rows(runs, settings)), encoding="utf-8")
     if plot:
         ablation.draw_ablation(runs, settings, picture)
-    typer.echo(f"numbers: {numbers}" + (f"\npicture: {picture}" if plot else ""))
     _finish(runs)
+    _show_sheets(out, ablation.ablation_sheet(runs, settings))
+    typer.echo(f"numbers of each data set: {numbers}" + (f"\npicture: {picture}" if plot else ""))
 
 
 @bench.command()
@@ -243,8 +245,9 @@ def ucr(
     jobs: Jobs = None,
 ) -> None:
     """Show how often the highest score is within 100 of the anomaly, on files of the UCR anomaly archive."""
-    paths = _found(lambda: ucr_files(folders), "DIR")[:limit]
-    runs = _benchmark(paths, out, _public_plan(method, forecaster, read_ucr), jobs, limit)
+    everything = _found(lambda: ucr_files(folders), "DIR")
+    paths = everything[:limit]
+    runs = _benchmark(paths, out, _public_plan(method, forecaster, read_ucr), jobs, everything)
     done = {run.file for run in runs if run.status == "ok"}
     _finish(runs)
     files = {path.stem: read_ucr(path) for path in paths if path.stem in done}
@@ -367,12 +370,12 @@ def _files(folders: Sequence[Path], datasets: Sequence[str] | None, limit: int |
 
 
 def _benchmark(
-    paths: Sequence[Path], out: Path, plan: RunPlan, jobs: int | None, limit: int | None = None
+    paths: Sequence[Path], out: Path, plan: RunPlan, jobs: int | None, everything: Sequence[Path] = ()
 ) -> list[MethodRun]:
-    """Run a plan, and return all its runs, including earlier ones."""
+    """Run a plan, and return all its runs, including earlier ones; `paths` may be a part of `everything`."""
     with _found(lambda: BenchmarkResults(out), "--out") as results:
         _found(lambda: refuse_other_files(paths, results), "--out")
-        _describe(results, plan, limit)
+        _describe(results, plan, Counter(dataset_of(path.stem) for path in everything))
         with progress() as bar:
             task = bar.add_task("benchmark", total=len(paths))
             run_benchmark(
@@ -386,7 +389,7 @@ def _benchmark(
         return [run for run in results.runs() if run.key in wanted]
 
 
-def _describe(results: BenchmarkResults, plan: RunPlan, limit: int | None) -> None:
+def _describe(results: BenchmarkResults, plan: RunPlan, files: Mapping[str, int]) -> None:
     """Record what the results were computed with, and refuse to mix them with results of another kind."""
     # Only methods on forecasts depend on horizons: those that forecast for themselves, baselines and scores fit any.
     on_forecasts = any(not method.forecasts_itself for method in plan.methods)
@@ -407,8 +410,8 @@ def _describe(results: BenchmarkResults, plan: RunPlan, limit: int | None) -> No
         {
             **horizons,
             "protocol": plan.protocol,
-            # A later run without a limit completes the files, and one with a limit takes nothing away.
-            "limit": "" if limit is None or known.get("limit") == "" else str(limit),
+            # How many files each data set has, so that the report can tell a part from all of them.
+            **{f"{FILES_OF}{name}": str(number) for name, number in files.items()},
             "tocsin": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,

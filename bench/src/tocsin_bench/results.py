@@ -20,6 +20,9 @@ STATUSES = ("ok", "failed", "skipped")
 WHOLE = "whole_"
 """What the names of metrics of whole files begin with."""
 
+FILES_OF = "files of "
+"""What the names of facts begin with that say how many files a data set has."""
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS runs (

@@ -261,12 +261,14 @@ class _Judged:
         try:
             judgement = judge()
             seconds = time.perf_counter() - started
-            evaluated = slice(self.file.calibration, None)
+            before, evaluated = slice(self.file.calibration), slice(self.file.calibration, None)
             labels, p = self.file.labels[evaluated], judgement.p[evaluated]
             incidents = None if judgement.incidents is None else judgement.incidents - self.file.calibration
             severity = None if judgement.severity is None else judgement.severity[evaluated]
+            order = judgement.p if judgement.severity is None else judgement.severity
             metrics = evaluate(
                 labels, p, window=self.window, thresholds=thresholds, incidents=incidents, severity=severity,
+                calibration=order[before],
             ).row()  # fmt: skip
             if self.whole:
                 everything = evaluate(

@@ -9,6 +9,7 @@ import pytest
 from tests.evaluation.bench.making import name_of, noise, write_file
 from tocsin_bench.archives import nab_files, nab_windows, read_nab, read_ucr, ucr_files
 from tocsin_bench.files import UnusableFileError
+from tocsin_bench.paper import paper_value
 
 START = datetime(2014, 1, 1)
 
@@ -34,7 +35,8 @@ def test_a_folder_with_files_of_nab(tmp_path):
     found = nab_files(write_nab(tmp_path, {"a.csv": [(100, 110), (111, 120)], "b.csv": []}))
     a, b = found
     file = read_nab(a, found)
-    assert (file.name, file.dataset, file.calibration) == ("a", "NAB", 27)
+    assert (file.name, file.dataset, file.calibration) == ("a", "NAB (Numenta's files)", 27)
+    assert paper_value(file.dataset, "embedded-52", "w1-acas", "vus_pr") is None  # the paper's NAB is TSB-AD's
     assert np.flatnonzero(file.labels).tolist() == list(range(100, 121))
     assert nab_windows(a, found).tolist() == [[100, 110], [111, 120]]  # neighbours stay two
     assert not read_nab(b, found).labels.any()

@@ -25,9 +25,13 @@ def test_nab_from_files_to_scores(tmp_path):
     ]
     wanted = [nab_score(files, profile).score for profile in PROFILES.values()]
     row = next(line.split() for line in done.stdout.splitlines() if "ewma-288" in line)
-    assert row == ["ewma-288", *(f"{score:.1f}" for score in wanted), "2"]
+    assert row == ["ewma-288", "score", *(f"{score:.1f}" for score in wanted), "2"]
     assert wanted[0] > 0
-    assert "tocsin-light, its incidents" in done.stdout
+    light = [line.split() for line in done.stdout.splitlines() if "tocsin-light" in line]
+    assert [row[:-4] for row in light] == [
+        ["tocsin-light", "severity"],
+        ["tocsin-light,", "its", "incidents", "nothing"],
+    ]
     # The published numbers are of other files, and it says so.
     assert "Only 2 of NAB's 58 files: the published numbers are of all of them" in words(done)
     assert all(name in done.stdout for name in NAB_PUBLISHED)
@@ -53,10 +57,10 @@ def test_ucr_from_files_to_accuracy(tmp_path):
     done = invoke("bench", "ucr", folder, "--out", tmp_path / "out", *QUICK)
     assert done.exit_code == 0, done.output
     row = next(line.split() for line in done.stdout.splitlines() if "ewma-288" in line)
-    assert row == ["ewma-288", "0.500", "1", "2"]
+    assert row == ["ewma-288", "score", "0.500", "1", "2"]
     assert "Only 2 files; the archive has 250." in words(done)
     one = invoke("bench", "ucr", folder, "--out", tmp_path / "out", "--limit", "1", *QUICK)
-    assert ["ewma-288", "1.000", "1", "1"] in [line.split() for line in one.stdout.splitlines()]
+    assert ["ewma-288", "score", "1.000", "1", "1"] in [line.split() for line in one.stdout.splitlines()]
 
 
 @pytest.mark.parametrize(("place", "near"), [(49, False), (50, True), (152, True), (255, True), (256, False)])

@@ -203,11 +203,14 @@ def test_the_leaderboard_stands_beside_the_same_files(tmp_path):
 
 def test_a_part_of_the_files_is_told(tmp_path):
     with BenchmarkResults(tmp_path / "results") as results:
-        results.add([run("nek-1", "NEK", "w1-acas", 0.6)])
-        results.describe({"limit": "2"})
+        results.add([run("nek-1", "NEK", "w1-acas", 0.6), run("msl-1", "MSL", "w1-acas", 0.7)])
+        results.describe({"files of NEK": "8", "files of MSL": "1", "files of NAB": "23"})
         write_report(results, tmp_path / "report", figures=False)
-    text = (tmp_path / "report" / "tables" / "summary.md").read_text()
-    assert "Only 2 files of each data set, at most, were run (--limit); the paper's numbers are of all of them." in text
+        text = (tmp_path / "report" / "tables" / "summary.md").read_text()
+        assert "Only a part was run: NEK 1 of 8 files; the paper's numbers are of all of them." in text
+        results.describe({"files of NEK": "1"})
+        write_report(results, tmp_path / "report", figures=False)
+        assert "Only a part" not in (tmp_path / "report" / "tables" / "summary.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -295,6 +298,7 @@ def test_run_time(report):
     assert "sand" not in {row["method"] for row in rows}
     forecasts = only(rows, method="(the forecasts)", features="one")
     assert float(forecasts["µs per observation"]) == pytest.approx(0.3e6 / 2000)
+    assert "The paper's takes 25,000 µs" in (report / "tables" / "runtime.md").read_text()
 
 
 def test_no_failure_vanishes(report):

@@ -112,7 +112,7 @@ def test_only_what_comes_after_calibration_is_evaluated(folder, results):
     run = run_all(folder, PLAN, results)[name_of(1), "last-value", "conformal"]
     file = read_file(folder / f"{name_of(1)}.csv")
     p = CONFORMAL(make_material(file, LAST_VALUE, 2)).p
-    expected = evaluate(file.labels[100:], p[100:], window=find_window(file.values[:, 0])).row()
+    expected = evaluate(file.labels[100:], p[100:], window=find_window(file.values[:, 0]), calibration=p[:100]).row()
     assert run.metrics == pytest.approx(expected, nan_ok=True)
     assert run.false_positive_rates == false_positive_rate(file.labels[100:], p[100:], THRESHOLDS).tolist()
     assert run.seconds > 0
@@ -166,7 +166,7 @@ def test_rivals(folder, results):
     file = read_file(folder / f"{name_of(1)}.csv")
     p = min_max_pseudo_p(RIVALS["z-score-100"](file))
     expected = evaluate(file.labels[100:], p[100:], window=find_window(file.values[:, 0]),
-                        thresholds=MIN_MAX_THRESHOLDS)  # fmt: skip
+                        thresholds=MIN_MAX_THRESHOLDS, calibration=p[:100])  # fmt: skip
     assert runs[name_of(1), "", "z-score-100"].metrics == pytest.approx(expected.row(), nan_ok=True)
     # Several features make one row, not one for each way to merge p-values: these are none.
     assert runs[name_of(3, "MANY"), "", "regression-16"].status == "ok"

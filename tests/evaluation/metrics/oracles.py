@@ -73,6 +73,19 @@ def average_precision(labels, scores):
     return np.mean([np.mean(labels[scores >= score]) for score in scores[labels == 1]])
 
 
+def average_precision_at_quantiles(labels, scores, calibration):
+    """Precision times the recall that each of 250 thresholds adds, from the highest quantile of the calibration on."""
+    ordered = sorted(calibration)
+    area = recall_before = 0.0
+    for step in range(249, -1, -1):
+        alarms = scores >= ordered[step * (len(ordered) - 1) // 249]
+        if alarms.any():
+            recall = labels[alarms].sum() / labels.sum()
+            area += (recall - recall_before) * labels[alarms].mean()
+            recall_before = recall
+    return area
+
+
 def roc_auc(labels, scores):
     return np.mean([(a > n) + (a == n) / 2 for a in scores[labels == 1] for n in scores[labels == 0]])
 

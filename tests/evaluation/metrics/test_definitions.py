@@ -49,6 +49,16 @@ def test_rankings(both):
     assert roc_auc(*both) == pytest.approx(oracles.roc_auc(*both), abs=1e-12)
 
 
+@given(both=few_scores, calibration=hnp.arrays(np.float64, st.integers(1, 30), elements=st.integers(-5, 5)))
+def test_the_precision_at_quantiles_of_the_calibration_part(both, calibration):
+    """As the paper describes AUC-PR: an observation below all thresholds never alarms."""
+    wanted = oracles.average_precision_at_quantiles(*both, calibration)
+    with_a_gap = np.append(calibration, np.nan)
+    assert average_precision(*both, with_a_gap) == pytest.approx(wanted, abs=1e-12)
+    assert average_precision(*both, np.unique(both[1])) == pytest.approx(average_precision(*both), abs=1e-12)
+    assert np.isnan(average_precision(*both, [np.nan]))
+
+
 @pytest.mark.slow
 @given(both=few_scores.filter(lambda both: both[0].size <= 25), window=st.integers(0, 6))
 def test_volume(both, window):

@@ -59,6 +59,11 @@ def test_severity_orders_and_alarms_and_p_calibrates():
     result, by_p = evaluate(LABELS, P, severity=severity), evaluate(LABELS, P)
     assert result.auc_pr == average_precision(LABELS, np.nan_to_num(severity))
     assert result.vus_pr == volume_under_surface(LABELS, np.nan_to_num(severity), 125).pr
+    before = evaluate(LABELS, P, severity=severity, calibration=severity[:300]).auc_pr_at_quantiles
+    assert before == average_precision(LABELS, np.nan_to_num(severity), severity[:300])
+    assert evaluate(LABELS, P, calibration=P[:300]).auc_pr_at_quantiles == average_precision(
+        LABELS, 1 - np.nan_to_num(P, nan=1.0), 1 - P[:300]
+    )
     assert result.budget == within_budget(LABELS, np.exp(-severity))
     for metric in ALARM_METRICS:
         name = metric.replace("-", "_")
@@ -75,7 +80,7 @@ def test_severity_orders_and_alarms_and_p_calibrates():
 def test_row_has_everything_as_numbers():
     result = evaluate(LABELS, P)
     row = result.row()
-    assert len(row) == 4 + 5 * 6 + 2 + 10 + 7
+    assert len(row) == 5 + 5 * 6 + 2 + 10 + 7
     assert {type(value) for value in row.values()} == {float}
     assert row["vus_pr"] == result.vus_pr
     assert row["point_adjusted_calibration_error"] == result.point_adjusted.calibration_error

@@ -30,6 +30,7 @@ class Evaluation:
     """
 
     auc_pr: float
+    auc_pr_at_quantiles: float
     auc_roc: float
     vus_pr: float
     vus_roc: float
@@ -67,6 +68,7 @@ def evaluate(
     thresholds: ArrayLike = THRESHOLDS,
     incidents: ArrayLike | None = None,
     severity: ArrayLike | None = None,
+    calibration: ArrayLike = (np.nan,),
 ) -> Evaluation:
     """All metrics of the p-values of one signal, by the protocol of the paper.
 
@@ -85,6 +87,7 @@ def evaluate(
     incidents : the method's own, for the time under them, as in `within_budget`.
     severity : what orders observations and decides alarms, in nats, where that is not p: rankings, events within a
         budget and metrics of alarms go by it. Calibration errors stay those of p, each at the best threshold on p.
+    calibration : p, or the severity if there is one, of what precedes the evaluated part, for AUC-PR at its quantiles.
 
     >>> import numpy as np
     >>> labels, p = np.zeros(1000), np.random.default_rng(0).random(1000)
@@ -97,6 +100,7 @@ def evaluate(
     complete = read_p(p, truth)
     rate = checks.number("alarm_rate", alarm_rate, above=0, most=1)
     order = complete if severity is None else _below_one(severity, truth)
+    before = np.asarray(calibration) if severity is None else _on_scale_of_p(calibration)
     volume = volume_under_surface(truth, -order, window)
     points = {
         name: curve.oracle() for name, curve in threshold_curves(truth, complete, ALARM_METRICS, thresholds).items()
@@ -110,6 +114,7 @@ def evaluate(
     false_positives = float(false_positive_rate(truth, complete, [rate])[0])
     return Evaluation(
         auc_pr=average_precision(truth, -order),
+        auc_pr_at_quantiles=average_precision(truth, -order, -before),
         auc_roc=roc_auc(truth, -order),
         vus_pr=volume.pr,
         vus_roc=volume.roc,
@@ -123,4 +128,8 @@ def evaluate(
 
 def _below_one(nats: ArrayLike, labels: Marks) -> Floats:
     """Values in nats on the scale of p, though not p-values; a missing one counts as normal."""
-    return read_p(np.exp(-np.maximum(observations("nats", nats), 0.0)), labels)
+    return read_p(_on_scale_of_p(nats), labels)
+
+
+def _on_scale_of_p(nats: ArrayLike) -> Floats:
+    return np.asarray(np.exp(-np.maximum(observations("nats", nats), 0.0)))

@@ -48,14 +48,26 @@ def _autocorrelation(values: Floats) -> Floats:
         return np.asarray(products[: min(MOST_LAGS + 1, values.size)] / products[0])
 
 
-def average_precision(labels: Flags, scores: ArrayLike) -> float:
+def average_precision(labels: Flags, scores: ArrayLike, calibration: ArrayLike | None = None) -> float:
     """AUC-PR as the mean precision over the anomalous observations, ties alarming together; NaN without anomalies.
+
+    With the scores of the calibration part, NaN where there are none, only 250 quantiles of these are thresholds, as
+    the paper has it.
 
     >>> round(average_precision([0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8]), 3)
     1.0
     """
     truth = read_labels(labels)
+    if calibration is not None:
+        known = observations("calibration", calibration)
+        known = known[~np.isnan(known)]
+        if not known.size:
+            return float("nan")
+        levels = np.quantile(known, np.linspace(0, 1, LEVELS), method="lower")
+        scores = np.searchsorted(levels, read_scores(scores, truth), side="right")
     hits, alarms = _counts(truth, scores)
+    if calibration is not None and np.min(scores) == 0:  # below every threshold
+        hits, alarms = hits[:-1], alarms[:-1]
     if not truth.positions.size:
         return float("nan")
     return float(np.sum(np.diff(hits, prepend=0) * (hits / alarms)) / truth.positions.size)

@@ -129,7 +129,7 @@ def _draw_trade_offs(
     panels = figure.subplots(len(rows), len(trade_offs), squeeze=False, sharex="col")
     for (title, members), line in zip(rows.items(), panels, strict=True):
         for axes, (cost, gain) in zip(line, trade_offs, strict=True):
-            for about in members:
+            for about in reversed(members):  # ours on top
                 marker = _MARKERS[forecasters.index(about.forecaster) % len(_MARKERS)]
                 x, y = max(about.spread(cost.key).mean, _LEAST_COST), about.spread(gain.key).mean
                 axes.plot(x, y, marker, color=colours[about.method], markersize=9, markeredgecolor="white")

@@ -29,6 +29,9 @@ MAIN = (
 )
 """The columns of the paper."""
 
+AT_QUANTILES = Measure("auc_pr_at_quantiles", "AUC-PR at 250 quantiles", 1)
+"""AUC-PR as the paper describes it."""
+
 OPERATORS = (
     Measure("false_positive_rate", "FPR at .01", 0, 4),
     Measure("calibration_error", "CalErr at .01", -1, 4),

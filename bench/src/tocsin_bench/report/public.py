@@ -7,7 +7,7 @@ import numpy as np
 
 from tocsin_bench.files import LabelledFile
 from tocsin_bench.metrics.nab import PROFILES, Integers, NabScore, ScoredFile, nab_score
-from tocsin_bench.report.measures import forecaster_order, method_order
+from tocsin_bench.report.measures import forecaster_order, method_order, ranked_by
 from tocsin_bench.report.sheet import Column, Number, Row, Sheet, best_of, count
 from tocsin_bench.report.summaries import grouped
 from tocsin_bench.results import BenchmarkResults, Floats, MethodRun
@@ -29,6 +29,9 @@ UCR_FILES = 250
 UCR_NEAR = 100
 """How far from the anomaly the highest score may be."""
 
+_INCIDENTS = ", its incidents"
+_HEADINGS = tuple(Column(name, numeric=False) for name in ("forecaster", "method", "ranked by"))
+
 
 def nab_sheet(results: BenchmarkResults, runs: Sequence[MethodRun], windows: Mapping[str, Integers]) -> Sheet:
     """NAB's score of each method by profile, at the best threshold; incidents count where each begins."""
@@ -39,24 +42,26 @@ def nab_sheet(results: BenchmarkResults, runs: Sequence[MethodRun], windows: Map
         starts = [_incident_starts(path) for path in traces]
         known = [one for one in starts if one is not None]
         if len(known) == len(starts):
-            rows.append(_nab_row(forecaster, f"{method}, its incidents", of_method, windows, known, threshold=1.0))
+            rows.append(_nab_row(forecaster, f"{method}{_INCIDENTS}", of_method, windows, known, threshold=1.0))
     columns = [[row[2][place].score for row in rows] for place in range(len(PROFILES))]
     best = [best_of(column, +1, 1) for column in columns]
     found: list[Row] = [
-        (forecaster, method, *(Number(score.score, decimals=1, best=best[place][number])
-                               for place, score in enumerate(scores)), count(files))
+        (forecaster, method, "nothing" if method.endswith(_INCIDENTS) else ranked_by(method),
+         *(Number(score.score, decimals=1, best=best[place][number]) for place, score in enumerate(scores)),
+         count(files))
         for number, (forecaster, method, scores, files) in enumerate(rows)
     ]  # fmt: skip
     published: list[Row] = [
         (
             "",
             f"{name} (published, all {NAB_FILES} files)",
+            "",
             *(Number(score, decimals=1) for score in scores),
             count(NAB_FILES),
         )
         for name, scores in NAB_PUBLISHED.items()
     ]
-    headings = (*(Column(name, numeric=False) for name in ("forecaster", "method")), *map(Column, (*PROFILES, "files")))
+    headings = (*_HEADINGS, *map(Column, (*PROFILES, "files")))
     return Sheet("nab", "NAB", headings, ((*found, *published),), _nab_note(len(windows)))
 
 
@@ -93,13 +98,10 @@ def ucr_sheet(results: BenchmarkResults, runs: Sequence[MethodRun], files: Mappi
         rows.append((forecaster, method, float(np.mean(hits)) if hits else np.nan, sum(hits), len(hits)))
     best = best_of([row[2] for row in rows], +1, 3)
     found: list[Row] = [
-        (forecaster, method, Number(accuracy, best=is_best), count(right), count(tried))
+        (forecaster, method, ranked_by(method), Number(accuracy, best=is_best), count(right), count(tried))
         for (forecaster, method, accuracy, right, tried), is_best in zip(rows, best, strict=True)
     ]
-    headings = (
-        *(Column(name, numeric=False) for name in ("forecaster", "method")),
-        *map(Column, ("accuracy", "correct", "files")),
-    )
+    headings = (*_HEADINGS, *map(Column, ("accuracy", "correct", "files")))
     part = "" if len(files) == UCR_FILES else f"Only {len(files)} files; the archive has {UCR_FILES}. "
     note = f"{part}A file is correct if the highest score after its training part is within {UCR_NEAR} of the anomaly."
     return Sheet("ucr", "UCR anomaly archive", headings, (tuple(found),), note)

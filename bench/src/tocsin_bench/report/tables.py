@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tocsin_bench.paper import FORECAST_ERRORS, PaperValue, paper_value
 from tocsin_bench.report.leaderboard import best_entries
-from tocsin_bench.report.measures import BUDGET, MAIN, OPERATORS, TSB_AD, Measure
+from tocsin_bench.report.measures import AT_QUANTILES, BUDGET, MAIN, OPERATORS, TSB_AD, Measure
 from tocsin_bench.report.pairs import paired_sheet
 from tocsin_bench.report.sheet import Cell, Column, Number, Row, Sheet, best_of, count
 from tocsin_bench.report.summaries import (
@@ -20,11 +20,11 @@ from tocsin_bench.report.summaries import (
     groups_of,
     summaries_of,
 )
-from tocsin_bench.results import BenchmarkResults
+from tocsin_bench.results import FILES_OF, BenchmarkResults
 
 Rows = TypeVar("Rows", MethodGroup, Summary)
 
-_EACH_DATASET = (*MAIN, *(measure for measure in BUDGET if "_at_" not in measure.key))
+_EACH_DATASET = (*MAIN, AT_QUANTILES, *(measure for measure in BUDGET if "_at_" not in measure.key))
 
 IN_PARENTHESES = "In parentheses, where there is one: the paper's mean, of the row that is named."
 _OPERATORS_NOTE = (
@@ -72,9 +72,17 @@ def all_sheets(results: BenchmarkResults) -> list[Sheet]:
     forecasts = forecast_groups_of(results.forecasts())
     if forecasts:
         sheets.append(forecast_sheet(forecasts))
-    limit = results.about().get("limit")
-    part = f" Only {limit} files of each data set, at most, were run (--limit); the paper's numbers are of all of them."
-    return [replace(sheet, note=sheet.note + part) if limit else sheet for sheet in sheets if sheet.rows]
+    part = _part_note(results)
+    return [replace(sheet, note=sheet.note + part) for sheet in sheets if sheet.rows]
+
+
+def _part_note(results: BenchmarkResults) -> str:
+    """Which data sets were run in part: what the paper prints is of all of their files."""
+    about = results.about()
+    files = grouped({run.file: run.dataset for run in results.runs()}.items(), lambda item: item[1])
+    wholes = {name: int(about.get(f"{FILES_OF}{name}", 0)) for name in files}
+    parts = [f"{name} {len(run)} of {wholes[name]}" for name, run in files.items() if len(run) < wholes[name]]
+    return f" Only a part was run: {', '.join(parts)} files; the paper's numbers are of all of them." if parts else ""
 
 
 def summary_sheet(summaries: Sequence[Summary]) -> Sheet:
