@@ -93,12 +93,17 @@ class ArgumentTypeError(_NamedArgumentError, TypeError):
 
 def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     """A whole number in [least, most]."""
-    accepted = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise ArgumentTypeError(name, f"must be {accepted}, got {value!r}")
-    if int(value) < least or (most is not None and int(value) > most):
-        raise ArgumentError(name, f"must be {accepted}, got {value!r}")
-    return int(value)
+    # A fleet checks a row several times for each observation: plain integers are told at once, and words wait.
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, Integral)):
+        raise ArgumentTypeError(name, f"must be {_integers_text(least, most)}, got {value!r}")
+    given = int(value)
+    if given < least or (most is not None and given > most):
+        raise ArgumentError(name, f"must be {_integers_text(least, most)}, got {value!r}")
+    return given
+
+
+def _integers_text(least: int, most: int | None) -> str:
+    return f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
 
 
 def number(

@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 from tests.detection.oracle import BLOCK
-from tocsin.detection.views.season import Correlations, find_season
+from tocsin.detection.views.season import Correlations, curve_of, find_season, half_of
 
 HOURLY, FIVE_MINUTES = (24, 168), (288, 2016)
 
@@ -76,10 +76,21 @@ def test_a_season_stays_unless_another_is_clearly_better():
     assert season_of(np.random.default_rng(0).normal(size=1200), present=24) in (0, *range(20, 29))
 
 
+@pytest.mark.parametrize("size", [95, 96, 300, 500, 657, 1000, 1300, 3000])  # transforms are as long for most
+@pytest.mark.parametrize("missing", [0.0, 0.1, 0.6])
+def test_half_of_a_curve_has_the_same_bits_taken_from_a_longer_one(size, missing):
+    values = days(24, size)
+    values[np.random.default_rng(4).random(size) < missing] = np.nan
+    further = curve_of(values, 2 * (size // 3))
+    half = half_of(values, further)
+    assert half.tobytes() == half_of(values, None).tobytes()
+    assert half.size == (0 if size < 96 or missing > 0.5 else size // 2 + 1)
+
+
 def test_correlations_agree_with_plain_sums():
     """Fine ones up to half of the values, then those of means."""
     values, means = days(24, 200), days(6, 180, seed=3)
-    curves = Correlations(values, means, BLOCK)
+    curves = Correlations(half_of(values, None), half_of(means, None), BLOCK)
 
     def plain(series, lag):
         ends = np.sort(np.abs(series - np.median(series)))[-3]

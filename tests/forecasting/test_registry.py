@@ -107,6 +107,7 @@ def test_options_are_left_as_they_were():
 def offered(monkeypatch, **points):
     listed = [EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in points.items()]
     monkeypatch.setattr(registry, "entry_points", lambda group: listed)
+    monkeypatch.setattr(registry, "_installed", registry._installed.__wrapped__)  # what is found is kept
 
 
 def test_only_forecasters_are_let_in(monkeypatch):
@@ -115,6 +116,13 @@ def test_only_forecasters_are_let_in(monkeypatch):
         assert name in available_forecasters()
         with pytest.raises(TypeError, match=f"^forecaster '{name}' must be a subclass of tocsin.Forecaster, got "):
             make_forecaster(name)
+
+
+def test_packages_are_searched_once(monkeypatch):
+    """A monitor asks for each new signal, and a search reads files."""
+    available_forecasters()
+    monkeypatch.setattr(registry, "entry_points", None)
+    assert {*ADAPTERS} <= available_forecasters().keys()
 
 
 def test_a_broken_offer_disturbs_nobody_else(monkeypatch):

@@ -30,8 +30,12 @@ class MonitorProcess:
         environment: Mapping[str, str] | None = None,
         files: int | None = None,
         certificate: Path | None = None,
+        *,
+        forked: bool = True,
     ) -> None:
         self.folder, self._environment, self._files = folder, dict(environment or {}), files
+        # From a process that has everything imported already, unless a start is to be measured.
+        self._forked = forked and self.program is MonitorProcess.program and "PYTHONPATH" not in self._environment
         self.port = free_port()
         self.address = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
         self._verify = ssl.create_default_context(cafile=certificate)
@@ -55,7 +59,7 @@ class MonitorProcess:
 
     def start(self, *, wait: bool = True) -> None:
         arguments = ["serve", "--config", str(self.config), "--port", str(self.port)]
-        if self.program is MonitorProcess.program and "PYTHONPATH" not in self._environment:
+        if self._forked:
             self._process = ForkedTocsin(arguments, self._surroundings, self.log, files=self._files)
         else:  # there is something else to import
             with self.log.open("ab") as log:

@@ -1,7 +1,6 @@
 """Forecasters without a network: the last value, the last period, a smoothed level, and regressions learned online."""
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,12 +47,15 @@ def find_period(values: ArrayLike) -> int | None:
     if array.ndim != 1:
         raise ValueError(f"values must have one dimension, got shape {array.shape}")
     without_infinities(array)
-    most = array.size // 3
-    if most < 3 or np.isfinite(array).sum() < array.size / 2:
+    if array.size < 9 or np.isfinite(array).sum() < array.size / 2:
         return None
-    correlation = autocorrelation(array, 2 * most)
-    if correlation is None:
-        return None
+    correlation = autocorrelation(array, 2 * (array.size // 3))
+    return None if correlation is None else period_in(correlation)
+
+
+def period_in(correlation: Floats) -> int | None:
+    """The period of values with this autocorrelation, up to two thirds of their number."""
+    most = correlation.size // 2
     lags = np.arange(2, most + 1)
     peaks = lags[(correlation[lags] >= correlation[lags - 1]) & (correlation[lags] > correlation[lags + 1])]
     lowest = np.minimum.accumulate(correlation)
@@ -79,19 +81,25 @@ def autocorrelation(values: Floats, most: int) -> Floats | None:
     slope, intercept = np.polyfit(at - at.mean(), known, 1)
     filled = np.zeros(values.size)
     filled[at] = known - intercept - slope * (at - at.mean())
-    length = 2 ** int(np.ceil(np.log2(values.size + most + 1)))
+    length = transform_length(values.size, most)
     energy = np.square(filled)
     if energy.sum() <= 1e-12 * at.size:
         return None
     # Over the squares of the same pairs: the mean square of all would let a few missing peaks lower some lags.
-    products = _correlate(filled, filled, length)[: most + 1]
-    energies = (_correlate(energy, there, length) + _correlate(there, energy, length))[: most + 1] / 2
+    value, square, count = (np.fft.rfft(one, length) for one in (filled, energy, there))
+    products = _correlate(value, value, length)[: most + 1]
+    energies = (_correlate(square, count, length) + _correlate(count, square, length))[: most + 1] / 2
     return np.asarray(np.divide(products, energies, out=np.zeros(most + 1), where=energies > 1e-9 * energies[0]))
 
 
-def _correlate(earlier: NDArray[Any], later: NDArray[Any], length: int) -> Floats:
-    """Sums of `earlier[t] * later[t + lag]`."""
-    return np.fft.irfft(np.fft.rfft(earlier, length).conj() * np.fft.rfft(later, length), length)
+def transform_length(values: int, most: int) -> int:
+    """How long the Fourier transforms of so many values are; autocorrelations with equal ones have the same bits."""
+    return int(2 ** np.ceil(np.log2(values + most + 1)))
+
+
+def _correlate(earlier: NDArray[np.complex128], later: NDArray[np.complex128], length: int) -> Floats:
+    """Sums of `earlier[t] * later[t + lag]`, from the transforms."""
+    return np.fft.irfft(earlier.conj() * later, length)
 
 
 MOST_PERIOD = 2**20

@@ -32,6 +32,8 @@ LONGEST_ONSET, SHORTEST_PAST = 2_048, 4 * MOST_AT_ONCE
 CYCLES_BEFORE = 3
 # How many changes of the calendar are kept: a holiday is two, and clocks change twice a year.
 CHANGES = 32
+# How many observations each value of a ring is the mean of.
+_RINGS = {"fine": 1, "coarse": BLOCK}
 NO_CALENDAR: NDArray[np.int64] = np.empty((0, 0, 2), dtype=np.int64)
 
 
@@ -95,8 +97,9 @@ class LevelSession(ViewSession):
         shape = (signals, features)
         self._memory = kernels.LevelMemory(
             counts=np.zeros(signals, dtype=np.int64),
-            fine=np.full((*shape, FINE), np.nan, dtype=np.float32),
-            coarse=np.full((*shape, COARSE), np.nan, dtype=np.float32),
+            # Zeros that nobody has written take no memory, and what is not yet written is never read.
+            fine=np.zeros((*shape, FINE), dtype=np.float32),
+            coarse=np.zeros((*shape, COARSE), dtype=np.float32),
             fine_faults=np.zeros((*shape, FINE // 8), dtype=np.uint8),
             coarse_faults=np.zeros((*shape, COARSE // 8), dtype=np.uint8),
             sums=np.zeros(shape),
@@ -189,15 +192,32 @@ class LevelSession(ViewSession):
         self._kernels.note_faults(faulty, rows, self._memory.counts, self._memory.faulty)
 
     def state(self, rows: Rows) -> State:
-        return {name: array[rows] for name, array in self._memory._asdict().items()}
+        state = {name: array[rows] for name, array in self._memory._asdict().items() if name not in _RINGS}
+        for name, block in _RINGS.items():
+            ring = getattr(self._memory, name)
+            state[name] = np.zeros((rows.size, *ring.shape[1:]), dtype=np.float32)
+            for kept, row, written in zip(state[name], rows, self._written(state, block), strict=True):
+                kept[:, :written] = ring[row, :, :written]
+        return state
 
     def _restore(self, state: State, rows: Rows) -> None:
         for name, array in self._memory._asdict().items():
             if array.dtype == np.int64 and name != "changes" and np.any(state[name] < 0):
                 raise ValueError(f"state[{name!r}] must hold counts")
-            array[rows] = state[name]
+            if name not in _RINGS:
+                array[rows] = state[name]
+        for name, block in _RINGS.items():
+            ring = getattr(self._memory, name)
+            for kept, row, written in zip(state[name], rows, self._written(state, block), strict=True):
+                ring[row, :, :written] = kept[:, :written]
         if np.any(state["periods"] > FINE * BLOCK):
             raise ValueError(f"state['periods'] must be at most {FINE * BLOCK}")
+
+    @staticmethod
+    def _written(state: State, block: int) -> list[int]:
+        """How far each signal's ring is written: to its end, once it is full."""
+        counts = np.where(state["frozen"] > 0, state["frozen"], state["counts"])
+        return [int(one) for one in counts // block]
 
 
 def _in_order(ring: NDArray[Any], count: int) -> Floats:

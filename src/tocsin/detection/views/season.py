@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tocsin.detection.views.view import Floats
-from tocsin.forecasting.simple import autocorrelation, find_period
+from tocsin.forecasting.simple import autocorrelation, period_in, transform_length
 
 # The newest values at full resolution are enough for periods up to a third of their number; longer ones show in means.
 NEWEST = 3_072
@@ -26,10 +26,13 @@ def find_season(fine: Floats, coarse: Floats, block: int, calendar: Sequence[int
     `calendar` are a day and a week in observations, and `present` is the period so far: it is told more precisely, and
     stays unless another is clearly better.
     """
-    guesses = (_period(fine[-NEWEST:]), _period(coarse) * block)
+    recent = fine[-NEWEST:]
+    newest, means = (curve_of(values, 2 * (values.size // 3)) for values in (recent, coarse))
+    guesses = (_period(newest), _period(means) * block)
     if not any(guesses) and not present:
         return 0
-    curves = Correlations(fine, coarse, block)
+    known = newest if recent.size == fine.size else None
+    curves = Correlations(half_of(fine, known), half_of(coarse, means), block)
     found = {_calendar_period(curves.refined(one), calendar) for one in guesses if one}
     found |= {_calendar_period(curves.refined(DAYS * one), calendar) for one in found if DAYS * one <= curves.longest}
     present = _calendar_period(curves.refined(present), calendar) if present else 0
@@ -46,8 +49,7 @@ class Correlations:
     """The correlation of a signal with itself some observations ago: from single values or, further back, means."""
 
     def __init__(self, fine: Floats, coarse: Floats, block: int) -> None:
-        self._fine, self._coarse = _curve(fine), _curve(coarse)
-        self._block = block
+        self._fine, self._coarse, self._block = fine, coarse, block
         #: The longest period, of which there are two.
         self.longest = max(self._fine.size, block * self._coarse.size) - block
 
@@ -64,15 +66,29 @@ class Correlations:
         return max(around, key=lambda one: sum(self.at(cycle * one) for cycle in cycles))
 
 
-def _period(values: Floats) -> int:
-    return (find_period(values) or 0) if values.size >= 96 else 0
+def _period(curve: Floats) -> int:
+    return (period_in(curve) or 0) if curve.size else 0
 
 
-def _curve(values: Floats) -> Floats:
+def curve_of(values: Floats, most: int) -> Floats:
+    """The autocorrelation at lags up to `most`; empty if there is none."""
     if values.size < 96 or 2 * np.count_nonzero(np.isfinite(values)) < values.size:
         return np.zeros(0)
-    curve = autocorrelation(values, values.size // 2)
+    curve = autocorrelation(values, most)
     return np.zeros(0) if curve is None else curve
+
+
+def half_of(values: Floats, further: Floats | None) -> Floats:
+    """The autocorrelation at lags up to half the number of values.
+
+    It is the beginning of one that goes further, if that is known and has the same bits.
+    """
+    most = values.size // 2
+    if further is None:
+        return curve_of(values, most)
+    reach = max(further.size - 1, 0)
+    alike = not reach or transform_length(values.size, reach) == transform_length(values.size, most)
+    return further[: most + 1] if alike else curve_of(values, most)
 
 
 def _calendar_period(period: int, calendar: Sequence[int]) -> int:

@@ -159,5 +159,8 @@ class ShapeSession(ViewSession):
             past, units = state[f"past {number}"], state[f"units {number}"]
             if not np.isfinite(past).all() or not (np.isfinite(units) & (units >= 0)).all():
                 raise ValueError(f"state['past {number}'] and state['units {number}'] must hold numbers")
-            archive.past[rows, :, : archive.kept] = past
-            archive.ends[rows] = archive.kept
+            there = np.minimum(state[f"sizes {number}"], archive.kept)
+            # Only what is there: memory that nobody has written takes none.
+            for row, signal, size in zip(past, rows, there, strict=True):
+                archive.past[signal, :, :size] = row[:, archive.kept - size :]
+            archive.ends[rows] = there
