@@ -190,6 +190,22 @@ def test_who_missed_verdicts_gets_the_latest_of_all_signals_that_changed() -> No
     run(main())
 
 
+def test_what_nobody_reads_is_never_made() -> None:
+    async def main() -> None:
+        hub, made = Hub(pace=0.0), []
+        for n in range(3):
+            hub.publish("verdicts", {"signals": {"s": lambda n=n: made.append(n) or {"n": n}}})
+        with hub.subscribe(None) as subscription:
+            hub.publish("verdicts", {"signals": {"s": lambda: made.append(3) or {"n": 3}}})
+            (message,) = await take(subscription, 1)
+            assert made == []
+            assert message.written() is message.written()
+            assert b'data: {"signals":{"s":{"n":3}}}' in message.written()
+            assert made == [3]
+
+    run(main())
+
+
 def test_every_verdict_goes_only_to_who_asked_for_the_signal() -> None:
     async def main() -> None:
         hub = Hub()

@@ -32,7 +32,8 @@ class StreamMessage:
     def written(self) -> bytes:
         """The message as a server-sent event, serialised once for all subscribers."""
         if self._written is None:
-            data = to_json(self.data, inf_nan_mode="null")  # one line, because JSON escapes line breaks
+            # One line, because JSON escapes line breaks. What takes long to make is made only if somebody reads it.
+            data = to_json(self.data, inf_nan_mode="null", fallback=lambda make: make())
             self._written = b"id: %s\nevent: %s\ndata: %s\n\n" % (self.id.encode(), self.kind.encode(), data)
         return self._written
 
@@ -85,6 +86,7 @@ class Hub:
     A ring holds the newest messages. Subscribers read it at their own pace, so publishing costs the same for none as
     for a thousand. "verdicts" (the latest of each signal) are collected into one message every `pace` seconds, and
     only the latest such message is kept: a subscriber that missed some gets one message with all signals that changed.
+    Data may hold functions without arguments; those that are read are called, others never.
     A "verdict" (data: {"signal": name, ...}) is kept only for signals that a subscriber asked for.
     """
 

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, groupby
+from typing import Any
 
 from tocsin_monitor.as_json import verdict_json
 from tocsin_monitor.engine.aggregation import Aggregated, aggregate, complete_aggregates
@@ -306,12 +308,16 @@ class Ingest:
         hub = self._state.hub
         for signal, some in judged.fresh.items():
             last = stored.outcomes[some[-1].received]
-            newest[signal.name] = {**verdict_json(last), "observations": signal.observations}
+            newest[signal.name] = partial(_latest, last, signal.observations)
             if hub.watched(signal.name):
                 for one in some:
                     hub.publish("verdict", verdict_json(stored.outcomes[one.received]))
         if newest:
             hub.publish("verdicts", {"signals": newest})
+
+
+def _latest(outcome: Outcome, observations: int) -> dict[str, Any]:
+    return {**verdict_json(outcome), "observations": observations}
 
 
 def _output(
