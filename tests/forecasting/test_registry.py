@@ -6,8 +6,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from tocsin.forecasting import Autoregression, Forecaster, LastValue, available_forecasters, make_forecaster, registry
-from tocsin.forecasting.registry import BUILT_IN, RegisteredForecaster
+from tocsin.forecasting import Autoregression, Forecaster, LastValue, available_forecasters, make_forecaster
+from tocsin.forecasting import forecaster as contract
+from tocsin.forecasting.forecaster import BUILT_IN, RegisteredForecaster
 
 ADAPTERS = ("stats", "chronos", "ttm", "flowstate", "tirex")
 
@@ -72,7 +73,7 @@ def test_a_required_argument_is_asked_for(monkeypatch):
         def __init__(self, model, *, place, colour="red"):
             super().__init__()
 
-    monkeypatch.setattr(registry, "BUILT_IN", (RegisteredForecaster("picky", ""),))
+    monkeypatch.setattr(contract, "BUILT_IN", (RegisteredForecaster("picky", ""),))
     monkeypatch.setattr(RegisteredForecaster, "load", lambda self: Picky)
     with pytest.raises(ValueError, match=r"^forecaster 'picky' needs the argument 'model', 'place', got \{\}$"):
         make_forecaster("picky")
@@ -105,8 +106,8 @@ def test_options_are_left_as_they_were():
 
 
 def offered(monkeypatch, **points):
-    listed = [EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in points.items()]
-    monkeypatch.setattr(registry, "entry_points", lambda group: listed)
+    listed = [EntryPoint(name, value, contract.ENTRY_POINTS) for name, value in points.items()]
+    monkeypatch.setattr(contract, "entry_points", lambda group: listed)
 
 
 def test_only_forecasters_are_let_in(monkeypatch):
