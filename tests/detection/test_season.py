@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 from tests.detection.oracle import BLOCK
-from tocsin.detection.views.season import Correlations, find_season
+from tocsin.detection.views.level import Correlations, find_season
 
 HOURLY, FIVE_MINUTES = (24, 168), (288, 2016)
 

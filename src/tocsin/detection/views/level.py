@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from tocsin.constants import constants
 from tocsin.detection.views.onset import estimate_onset
-from tocsin.detection.views.season import CLOSE, find_season
 from tocsin.detection.views.view import (
     MOST_AT_ONCE,
     Floats,
@@ -20,6 +19,7 @@ from tocsin.detection.views.view import (
     View,
     ViewSession,
 )
+from tocsin.forecasting.simple import autocorrelation, find_period
 
 # What is kept of a signal: its newest values, and means of blocks of eight that reach back further; 64 kB in all. Five
 # weeks at 5 minutes fit into the former, and almost five at one minute into the latter.
@@ -32,6 +32,16 @@ LONGEST_ONSET, SHORTEST_PAST = 2_048, 4 * MOST_AT_ONCE
 CYCLES_BEFORE = 3
 # How many changes of the calendar are kept: a holiday is two, and clocks change twice a year.
 CHANGES = 32
+# The newest values at full resolution are enough for periods up to a third of their number; longer ones show in means.
+NEWEST = 3_072
+# Another period is better if the correlation with what was a period ago is this much higher.
+BETTER = 0.05
+# A period is looked for this close to a first guess, and taken to be a day or a week if it is this close to one.
+CLOSE = 0.02
+# The correlation at this many multiples of a period tells the period to the observation.
+CYCLES = 6
+# A week is a season of its own.
+DAYS = 7
 NO_CALENDAR: NDArray[np.int64] = np.empty((0, 0, 2), dtype=np.int64)
 
 
@@ -226,3 +236,63 @@ def _spread(fine: Floats, coarse: Floats, period: int) -> float:
     apart = np.abs(values[lag:] - values[:-lag]) / np.sqrt(2.0) if period else np.abs(there - np.median(there))
     known = apart[np.isfinite(apart)]
     return float(np.median(known) or known.mean()) if known.size else 0.0
+
+
+def find_season(fine: Floats, coarse: Floats, block: int, calendar: Sequence[int], present: int) -> int:
+    """The period of a signal in observations, or 0.
+
+    `fine` are its newest values and `coarse` means of blocks of them, which reach back further; NaN where missing.
+    `calendar` are a day and a week in observations, and `present` is the period so far: it is told more precisely, and
+    stays unless another is clearly better.
+    """
+    guesses = (_period(fine[-NEWEST:]), _period(coarse) * block)
+    if not any(guesses) and not present:
+        return 0
+    curves = Correlations(fine, coarse, block)
+    found = {_calendar_period(curves.refined(one), calendar) for one in guesses if one}
+    found |= {_calendar_period(curves.refined(DAYS * one), calendar) for one in found if DAYS * one <= curves.longest}
+    present = _calendar_period(curves.refined(present), calendar) if present else 0
+    found |= {one for one in (present, *calendar) if 0 < one <= curves.longest}
+    best, highest = 0, 0.0
+    for period in sorted(found, key=lambda one: (one != present, one)):
+        height = curves.at(period)
+        if height > highest + (BETTER if best else 0.0):
+            best, highest = period, height
+    return best
+
+
+class Correlations:
+    """The correlation of a signal with itself some observations ago: from single values or, further back, means."""
+
+    def __init__(self, fine: Floats, coarse: Floats, block: int) -> None:
+        self._fine, self._coarse = _curve(fine), _curve(coarse)
+        self._block = block
+        #: The longest period, of which there are two.
+        self.longest = max(self._fine.size, block * self._coarse.size) - block
+
+    def at(self, lag: int) -> float:
+        """The correlation at a lag of this many observations; 0 if that is too many."""
+        curve, at = (self._fine, lag) if lag < self._fine.size else (self._coarse, round(lag / self._block))
+        return float(curve[at]) if at < curve.size else 0.0
+
+    def refined(self, period: int) -> int:
+        """The best period close to this one, by the correlation at its multiples: they tell it more precisely."""
+        reach = int(CLOSE * period) + self._block // 2
+        cycles = range(1, max(min(CYCLES, self.longest // (period + reach)), 1) + 1)
+        around = range(max(period - reach, 2), period + reach + 1)
+        return max(around, key=lambda one: sum(self.at(cycle * one) for cycle in cycles))
+
+
+def _period(values: Floats) -> int:
+    return (find_period(values) or 0) if values.size >= 96 else 0
+
+
+def _curve(values: Floats) -> Floats:
+    if values.size < 96 or 2 * np.count_nonzero(np.isfinite(values)) < values.size:
+        return np.zeros(0)
+    curve = autocorrelation(values, values.size // 2)
+    return np.zeros(0) if curve is None else curve
+
+
+def _calendar_period(period: int, calendar: Sequence[int]) -> int:
+    return next((one for one in calendar if abs(period - one) <= CLOSE * one), period)
