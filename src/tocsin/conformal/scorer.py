@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.arrays import nbytes_of
+from tocsin.arrays import checked_state, nbytes_of, require_arrays, require_state
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -216,7 +216,7 @@ class Scorer(ABC):
             raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
         threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
         arrays = {name: np.asarray(value) for name, value in state.items()}
-        _require_keys(arrays, {"format", "scorer", "parameters", "learned"})
+        require_arrays(arrays, {"format", "scorer", "parameters", "learned"})
         found = arrays["format"].tolist()
         if type(found) is not int or found != STATE_FORMAT:
             raise ValueError(f"state['format'] must be {STATE_FORMAT}, the version this release reads, got {found!r}")
@@ -232,16 +232,7 @@ class Scorer(ABC):
         except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"state['parameters'] is damaged: {error}") from error
         everything = np.arange(scorer.streams)
-        expected = scorer._snapshot(everything)
-        _require_keys(arrays, set(expected))
-        for name, wanted in expected.items():
-            got = arrays[name]
-            if got.shape != wanted.shape or got.dtype != wanted.dtype:
-                raise ValueError(
-                    f"state[{name!r}] must be {wanted.dtype} of shape {wanted.shape}, "
-                    f"got {got.dtype} of shape {got.shape}"
-                )
-        scorer._restore({name: arrays[name] for name in expected}, everything)
+        scorer._restore(checked_state(arrays, scorer._snapshot(everything)), everything)
         return scorer
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -257,12 +248,6 @@ def _rebuilt(scorer: type[Scorer], state: State, threads: int) -> Scorer:
     return scorer.from_state(state, threads=threads)
 
 
-def _require_keys(arrays: Mapping[str, Any], names: set[str]) -> None:
-    missing = sorted(names - arrays.keys())
-    if missing:
-        raise ValueError(f"state must hold the arrays {sorted(names)}, missing {missing}")
-
-
 def differences(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     """Which entries of two mappings differ, as text.
 
@@ -274,12 +259,6 @@ def differences(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> str:
         for name in dict.fromkeys([*own, *theirs])
         if theirs.get(name) != own.get(name)
     )
-
-
-def require_state(condition: bool | np.bool_, name: str, accepted: str) -> None:
-    """Reject a state whose array `name` holds impossible values."""
-    if not condition:
-        raise ValueError(f"state[{name!r}] is damaged: it must hold {accepted}")
 
 
 class HistoryScorer(Scorer):

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.forecasting.forecaster import Floats, Forecast, Forecaster, Rows, Session, State, as_contexts, check_saved
+from tocsin.arrays import require_state
+from tocsin.forecasting.forecaster import Floats, Forecast, Forecaster, Rows, Session, State, as_contexts
 
 
 class ContextForecaster(Forecaster):
@@ -94,5 +95,5 @@ class _BufferSession(Session):
         return {"newest": self._newest[rows]}
 
     def _restore(self, state: State, rows: Rows) -> None:
-        check_saved("newest", not np.isinf(state["newest"]).any(), "finite numbers or NaN")
+        require_state(not np.isinf(state["newest"]).any(), "newest", "finite numbers or NaN")
         self._newest[rows] = state["newest"]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.arrays import nbytes_of
+from tocsin.arrays import checked_state, nbytes_of
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -116,18 +116,7 @@ class Session(ABC):
         rows = self._all_rows if rows is None else self._checked_rows(rows)
         if not isinstance(state, Mapping):
             raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
-        expected = self._snapshot(rows)
-        missing = sorted(expected.keys() - state.keys())
-        if missing:
-            raise ValueError(f"state must hold the arrays {sorted(expected)}, missing {missing}")
-        for name, wanted in expected.items():
-            got = np.asarray(state[name])
-            if got.shape != wanted.shape or got.dtype != wanted.dtype:
-                raise ValueError(
-                    f"state[{name!r}] must be {wanted.dtype} of shape {wanted.shape}, "
-                    f"got {got.dtype} of shape {got.shape}"
-                )
-        self._restore({name: np.asarray(state[name]) for name in expected}, rows)
+        self._restore(checked_state(state, self._snapshot(rows)), rows)
 
     @abstractmethod
     def _snapshot(self, rows: Rows) -> State:
@@ -228,12 +217,6 @@ def without_infinities(values: Floats) -> Floats:
     if np.count_nonzero(too_large):
         values[too_large] = np.nan
     return values
-
-
-def check_saved(name: str, good: bool | np.bool_, accepted: str) -> None:
-    """Reject an array of a state with impossible values."""
-    if not good:
-        raise ValueError(f"state[{name!r}] is damaged: it must hold {accepted}")
 
 
 def as_contexts(contexts: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.arrays import nbytes_of
+from tocsin.arrays import checked_state, nbytes_of
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -127,16 +127,7 @@ class ViewSession(ABC):
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
         """Restore these signals from what `state` returned for as many."""
-        self._check(state, self.state(rows))
-        self._restore({name: np.asarray(value) for name, value in state.items()}, rows)
-
-    @staticmethod
-    def _check(state: Mapping[str, NDArray[Any]], expected: State) -> None:
-        """Reject arrays with other names, shapes or types."""
-        for name, own in expected.items():
-            got = np.asarray(state[name])
-            if got.shape != own.shape or got.dtype != own.dtype:
-                raise ValueError(f"state[{name!r}] must be {own.dtype} of shape {own.shape}, got shape {got.shape}")
+        self._restore(checked_state(state, self.state(rows)), rows)
 
     def _restore(self, state: State, rows: Rows) -> None:  # noqa: B027
         """Restore arrays with the right names, shapes and types; reject impossible values.
