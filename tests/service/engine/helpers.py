@@ -166,15 +166,18 @@ def expected(detector: Detector, moment: int, value: Any) -> StoredVerdict:
 def expected_all(
     detector: Detector, values: Sequence[Any], start: int = START, step: int = SECOND
 ) -> list[StoredVerdict]:
-    """The same of many observations: at once, which is many times faster, unless gaps between them are to be filled."""
-    if detector.fleet.interval not in (None, step / SECOND):
-        return [expected(detector, start + number * step, value) for number, value in enumerate(values)]
-    first = [expected(detector, start, values[0])] if len(values) else []  # there may be a gap before it
-    times = np.array([start + number * step for number in range(1, len(values))], dtype="datetime64[ns]")
-    rest = np.array(values[1:], dtype=np.float64).reshape(len(times), len(detector.features))
-    found = detector.run(rest, times).kept_verdicts
+    """The same of many observations, one a step."""
+    return expected_at(detector, [start + number * step for number in range(len(values))], values)
+
+
+def expected_at(detector: Detector, moments: Sequence[int], values: Sequence[Any]) -> list[StoredVerdict]:
+    """The same of observations at these times: at once, which is much faster, unless gaps are to be filled."""
+    if detector.fleet.interval is not None:
+        return [expected(detector, moment, value) for moment, value in zip(moments, values, strict=True)]
+    table = np.array(values, dtype=np.float64).reshape(len(moments), len(detector.features))
+    found = detector.run(table, np.array(moments, dtype="datetime64[ns]")).kept_verdicts
     fleet, features = detector.fleet, detector.features
-    return first + [_stored(verdict_on(found, at, 0, None, fleet.views, features)) for at in range(len(times))]
+    return [_stored(verdict_on(found, at, 0, None, fleet.views, features)) for at in range(len(moments))]
 
 
 def _stored(verdict: Verdict) -> StoredVerdict:
