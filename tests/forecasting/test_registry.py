@@ -108,6 +108,7 @@ def test_options_are_left_as_they_were():
 def offered(monkeypatch, **points):
     listed = [EntryPoint(name, value, contract.ENTRY_POINTS) for name, value in points.items()]
     monkeypatch.setattr(contract, "entry_points", lambda group: listed)
+    monkeypatch.setattr(contract, "_installed", contract._installed.__wrapped__)
 
 
 def test_only_forecasters_are_let_in(monkeypatch):

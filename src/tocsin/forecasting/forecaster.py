@@ -5,6 +5,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from types import ModuleType
@@ -321,17 +322,23 @@ BUILT_IN = tuple(
 )
 
 
+@cache
+def _installed() -> dict[str, RegisteredForecaster]:
+    """The forecasters of packages; looking for them takes milliseconds."""
+    return {
+        point.name: RegisteredForecaster(point.name, point.value.partition("[")[0].strip())  # extras are in brackets
+        for point in entry_points(group=ENTRY_POINTS)
+    }
+
+
 def available_forecasters() -> dict[str, RegisteredForecaster]:
     """All forecasters by name: the built-in ones, and those that packages register by entry point.
 
     A package registers one with `[project.entry-points."tocsin.forecasters"]` and a line `name = "module:Class"`.
     Built-in names take precedence.
     """
-    entries = {entry.name: entry for entry in BUILT_IN}
-    for point in entry_points(group=ENTRY_POINTS):
-        target = point.value.partition("[")[0].strip()  # extras follow in brackets
-        entries.setdefault(point.name, RegisteredForecaster(point.name, target))
-    return entries
+    built_in = {entry.name: entry for entry in BUILT_IN}
+    return built_in | {name: entry for name, entry in _installed().items() if name not in built_in}
 
 
 def find_forecaster(name: str) -> RegisteredForecaster | None:

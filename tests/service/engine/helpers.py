@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.service.helpers import sqlite_store
 from tocsin.detection import Detector, Verdict
 from tocsin.detection.incidents.verdict import verdict_on
 from tocsin_monitor.config import Settings
@@ -45,7 +46,7 @@ class Rig:
 
     def __init__(self, folder: Path, settings: Settings | None = None, store: Store | None = None) -> None:
         self.folder, self.settings = folder, settings or settings_of()
-        self.store = store or Store.open(self.url)
+        self.store = store or sqlite_store(folder)
         self.hub, self.metrics = Hub(), Metrics()
         self.events: list[tuple[str, dict[str, Any]]] = []
         publish = self.hub.publish
