@@ -39,6 +39,7 @@ def sqlite_store(folder: Path) -> Store:
     """The store in a folder. A new one is a copy, since to create its tables takes longer than most tests."""
     file = folder / "tocsin.db"
     if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
         file.write_bytes(_empty_store())
     return Store.open(f"sqlite:///{file}")
 
