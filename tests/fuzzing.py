@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tocsin.detection import DetectorSettings, declared
-from tocsin.forecasting.registry import BUILT_IN
+from tocsin.forecasting.forecaster import BUILT_IN
 
 #: What any setting may be given, whatever it is for; as JSON has it.
 ANYTHING: tuple[Any, ...] = (

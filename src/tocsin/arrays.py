@@ -1,11 +1,11 @@
-"""Named arrays in npz files, or faster in plain bytes; never pickle."""
+"""Named arrays: checked, in npz files, or faster in plain bytes; never pickle."""
 
 import json
 import math
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -73,6 +73,31 @@ def nbytes_of(*holders: Any) -> int:
         elif isinstance(value, (list, tuple)):
             waiting.extend(value)
     return sum(found.values())
+
+
+def checked_state(state: Mapping[str, Any], own: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a state, which must have the names, shapes and types of one's own."""
+    require_arrays(state, own)
+    arrays = {name: np.asarray(state[name]) for name in own}
+    for name, got in arrays.items():
+        wanted = own[name]
+        if got.shape != wanted.shape or got.dtype != wanted.dtype:
+            raise ValueError(
+                f"state[{name!r}] must be {wanted.dtype} of shape {wanted.shape}, got {got.dtype} of shape {got.shape}"
+            )
+    return arrays
+
+
+def require_arrays(state: Mapping[str, Any], names: Collection[str]) -> None:
+    """Reject a state in which arrays are missing."""
+    if missing := sorted(set(names) - state.keys()):
+        raise ValueError(f"state must hold the arrays {sorted(names)}, missing {missing}")
+
+
+def require_state(good: bool | np.bool_, name: str, accepted: str) -> None:
+    """Reject a state whose array `name` holds impossible values."""
+    if not good:
+        raise ValueError(f"state[{name!r}] is damaged: it must hold {accepted}")
 
 
 def write_arrays(arrays: Mapping[str, NDArray[Any]], file: File) -> None:

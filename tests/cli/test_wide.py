@@ -10,7 +10,7 @@ from scipy.stats import poisson
 
 from tests.cli.calling import invoke, words
 from tocsin import Detector
-from tocsin.cli.wide import WatchedColumns
+from tocsin.cli.wide import separate
 from tocsin.constants import constants
 from tocsin.data import Signal
 from tocsin.data.tables import Columns
@@ -30,8 +30,8 @@ def plant(features=("flow", "oil", "heat"), rows=4, name="plant", seed=0):
     return Signal(name, tuple(features), None, values, np.arange(rows), None, ())
 
 
-def watched(features=("flow", "oil", "heat"), id=None, *, joint=False, peers=False, **settings):  # noqa: A002
-    return WatchedColumns(Columns(None, tuple(features), id), {**USUAL, **settings}, joint=joint, peers=peers)
+def watched(features=("flow", "oil", "heat"), id=None, *, peers=False, **settings):  # noqa: A002
+    return separate(Columns(None, tuple(features), id), {**USUAL, **settings}, peers=peers)
 
 
 def test_each_column_is_a_signal_and_their_relations_are_one_more():
@@ -55,15 +55,11 @@ def test_names_tell_ids_and_a_column_with_the_name_of_the_relations():
 
 @pytest.mark.parametrize(
     "given",
-    [{"joint": True}, {"features": ("flow",)}, {"views": "relation"}, {"preset": "paper"}, {"promise": "observations"},
+    [{"features": ("flow",)}, {"views": "relation"}, {"preset": "paper"}, {"promise": "observations"},
      {"peers": True, "id": "pump"}],
 )  # fmt: skip
 def test_what_stays_one_signal(given):
-    columns = watched(**given)
-    signal = plant(columns.columns.values)
-    assert columns.parts == 1
-    assert columns.split(signal) == [signal]
-    assert columns.settings_of(signal) == {**USUAL, **{name: given[name] for name in given.keys() & USUAL.keys()}}
+    assert watched(**given) is None
 
 
 @pytest.mark.parametrize("given", [{"views": "error, shape"}, {"forecaster": None}, {"peers": True}])

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from tests.cases import full
 from tests.data.tables import FRAMES, assert_same, write
 from tests.data.test_reading import LONG, WIDE
 from tocsin.data import DataError, frame_like, read_signals, signals_from_frame
@@ -21,7 +22,7 @@ WITHOUT_COMMENT = {name: column for name, column in WIDE.items() if name != "com
 @every_frame
 @pytest.mark.parametrize(
     ("table", "options"),
-    [(WIDE, {}), (WIDE, {"separate": True}), (WIDE, {"values": "flow"}), (LONG, {"id": "sensor"})],
+    [full(WIDE, {}), (WIDE, {"separate": True}), full(WIDE, {"values": "flow"}), (LONG, {"id": "sensor"})],
 )
 def test_frames_equal_files(tmp_path, make, table, options):
     for suffix in ("csv", "parquet"):

@@ -45,29 +45,29 @@ def test_against_plain_lists(blocks, limit, features, timed):
 
 @pytest.fixture(scope="module")
 def interleaved(tmp_path_factory):
-    """5,000 signals, eight rows each in turn, with holes."""
+    """1,500 signals, eight rows each in turn, with holes."""
     path = tmp_path_factory.mktemp("spool") / "interleaved.parquet"
     rng = np.random.default_rng(0)
     with open_writer(path) as writer:
         for hour in range(8):
-            ids = rng.permutation(5000)
+            ids = rng.permutation(1500)
             writer.write({
                 "sensor": [f"s{i}" for i in ids],
-                "time": np.full(5000, np.datetime64("2024-01-01", "ns") + np.timedelta64(hour, "h")),
-                "value": np.where(rng.random(5000) < 0.1, np.nan, ids + hour / 10),
-                "other": rng.normal(size=5000),
+                "time": np.full(1500, np.datetime64("2024-01-01", "ns") + np.timedelta64(hour, "h")),
+                "value": np.where(rng.random(1500) < 0.1, np.nan, ids + hour / 10),
+                "other": rng.normal(size=1500),
             })  # fmt: skip
     return path
 
 
 @pytest.mark.slow
-def test_5000_interleaved_signals_on_disk_equal_those_in_memory(interleaved):
+def test_interleaved_signals_on_disk_equal_those_in_memory(interleaved):
     with (
-        read_signals(interleaved, id="sensor", limit=3000) as on_disk,
+        read_signals(interleaved, id="sensor", limit=900) as on_disk,
         read_signals(interleaved, id="sensor") as in_memory,
     ):
-        assert len(on_disk) == len(in_memory) == 5000
-        assert on_disk.rows == in_memory.rows == 40_000
+        assert len(on_disk) == len(in_memory) == 1500
+        assert on_disk.rows == in_memory.rows == 12_000
         for left, right in zip(on_disk, in_memory, strict=True):
             assert_same(left, right)
             assert left.problems == right.problems
@@ -88,15 +88,15 @@ def test_the_temporary_file_goes_away(interleaved, monkeypatch):
         return files[-1]
 
     monkeypatch.setattr("tempfile.TemporaryFile", remember)
-    with read_signals(interleaved, id="sensor", limit=3000) as signals:
+    with read_signals(interleaved, id="sensor", limit=900) as signals:
         first = next(iter(signals))
         assert [file.closed for file in files] == [False]
     assert files[0].closed
     assert len(first) == 8
-    assert len(signals) == 5000
+    assert len(signals) == 1500
     with pytest.raises(ValueError, match="these signals are closed"):
         next(iter(signals))
-    forgotten = read_signals(interleaved, id="sensor", limit=3000)
+    forgotten = read_signals(interleaved, id="sensor", limit=900)
     assert not files[1].closed
     del forgotten
     gc.collect()

@@ -14,7 +14,7 @@ import numpy as np
 
 from tests.oracles import surprise
 from tocsin.conformal import W1ACAS
-from tocsin.detection.views.season import find_season
+from tocsin.detection.views.level import find_season
 
 # The streams of each view: how many of the newest observations each looks at.
 VIEWS = {

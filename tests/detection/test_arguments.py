@@ -12,7 +12,7 @@ import pytest
 
 from tests.detection.helpers import SMALL, MovingMean
 from tocsin import checks
-from tocsin.conformal.history import MOST_LAGS
+from tocsin.conformal.scorer import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
 from tocsin.detection.paper.options import PAPER_OPTIONS
 from tocsin.detection.settings.alarm_rate import LEAST_RATE, most_beyond, parse_alarm_rate, sizes

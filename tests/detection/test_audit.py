@@ -357,8 +357,8 @@ def ever_objects(family, signals, seed, **settings):
     scores = np.abs(FAMILIES[family](np.random.default_rng(seed), signals, 5000))
     fleet = Fleet(signals, alarm_rate=0.01, promise="observations", **settings)
     objects = np.zeros((2, signals), dtype=bool)
-    for first in range(0, 5000, 100):
-        fleet.run_arrays(scores[first : first + 100])
+    for first in range(0, 5000, 250):
+        fleet.run_arrays(scores[first : first + 250])
         found = [fleet.audit(signal).finding for signal in range(signals)]
         objects |= [[finding == words for finding in found] for words in ("too many", "too few")]
     return objects

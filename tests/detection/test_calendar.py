@@ -81,10 +81,14 @@ def at_same_local_time(times, shown, number, period, on_holiday):
 
 
 @pytest.mark.parametrize(
-    ("start", "days"),
-    [("2026-02-22T23:00", [date(2026, 4, 3), date(2026, 4, 6)]), ("2026-09-20T22:00", [date(2026, 10, 31)])],
+    ("start", "days", "season"),
+    [
+        ("2026-02-22T23:00", [date(2026, 4, 3), date(2026, 4, 6)], "1d"),
+        full("2026-02-22T23:00", [date(2026, 4, 3), date(2026, 4, 6)], "1w"),
+        full("2026-09-20T22:00", [date(2026, 10, 31)], "1d"),
+        ("2026-09-20T22:00", [date(2026, 10, 31)], "1w"),
+    ],
 )
-@pytest.mark.parametrize("season", ["1d", "1w"])
 def test_values_are_compared_with_those_of_the_same_local_time(start, days, season):
     """Ten weeks around a change of clocks: each score is the distance to the median of what the oracle names."""
     times = hours(start, 10)

@@ -7,7 +7,8 @@ from tests.cases import full
 from tests.detection.helpers import LAST, SMALL, same_verdicts
 from tocsin.detection import Detector
 from tocsin.detection.incidents.verdict import explain
-from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view, registry
+from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view
+from tocsin.detection.views import view as contract
 from tocsin.detection.views.error import GivenScore
 from tocsin.detection.views.movement import MovementView
 from tocsin.detection.views.shape import Scale, ShapeSession, ShapeView
@@ -88,10 +89,10 @@ class Point:
 def installed(monkeypatch):
     """Views of other packages."""
     points = [Point("loudest", Loudest), Point("broken", dict), Point("movement", Loudest)]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "tocsin.views" else [])
-    registry._installed.cache_clear()
+    monkeypatch.setattr(contract, "entry_points", lambda group: points if group == "tocsin.views" else [])
+    contract._by_name.cache_clear()
     yield
-    registry._installed.cache_clear()
+    contract._by_name.cache_clear()
 
 
 def test_views_of_other_packages_go_by_their_names(installed):

@@ -18,8 +18,7 @@ from tocsin.forecasting import (
     available_forecasters,
     make_forecaster,
 )
-from tocsin.forecasting.forecaster import joined
-from tocsin.forecasting.registry import BUILT_IN
+from tocsin.forecasting.forecaster import BUILT_IN, joined
 from tocsin.testing import check_forecaster
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,8 @@ from numba import njit
 
 from tests.forecasting import embedded_oracle
 from tocsin.forecasting.embedded import arithmetic, observations
-from tocsin.forecasting.embedded.arithmetic import LANES, PANEL, multiply, panels, shares
+from tocsin.forecasting.embedded.arithmetic import LANES, PANEL, multiply, shares
+from tocsin.forecasting.embedded.weights import panels
 
 
 def from_python(function):

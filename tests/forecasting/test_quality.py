@@ -5,6 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 from tests.bands import certainly_less, margin
+from tests.cases import full
 from tocsin.forecasting import Autoregression, LastValue, SeasonalNaive
 
 SIGNALS, STEPS, WARM = 16, 2000, 800
@@ -47,7 +48,7 @@ def test_it_beats_the_last_value_where_there_is_something_to_learn(make, gain):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("period", [12, 50])
+@pytest.mark.parametrize("period", [full(12), 50])
 def test_a_period_searched_is_as_good_as_one_given(period):
     """Within 3% over 16 signals, error level 1e-3; and 3% better than the last period again, error level 1e-4."""
     values = 10.0 * (wave(period) > 0.8) + noise(6)
@@ -59,7 +60,7 @@ def test_a_period_searched_is_as_good_as_one_given(period):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("period", [None, 0, 50])
+@pytest.mark.parametrize("period", [None, full(0), full(50)])
 def test_it_costs_little_on_a_random_walk(period):
     """Nothing can beat the last value there: at most 4% worse over 16 walks, error level 1e-3."""
     values = np.cumsum(noise(7), axis=0)
@@ -70,7 +71,14 @@ def test_it_costs_little_on_a_random_walk(period):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("at", "size", "loss"),
-    [(5, 100, 0.15), (33, 100, 0.15), (40, 100, 0.1), (500, 100, 0.03), (1500, 100, 0.03), (1500, 1e4, 0.03)],
+    [
+        full(5, 100, 0.15),
+        (33, 100, 0.15),
+        full(40, 100, 0.1),
+        full(500, 100, 0.03),
+        full(1500, 100, 0.03),
+        (1500, 1e4, 0.03),
+    ],
 )
 def test_a_spike_in_the_past_does_not_ruin_what_follows(at, size, loss):
     """100 deviations or more, once: from 100 steps on at most that much worse, over 16 signals; error level 1e-3."""

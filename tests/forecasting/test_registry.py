@@ -6,8 +6,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from tocsin.forecasting import Autoregression, Forecaster, LastValue, available_forecasters, make_forecaster, registry
-from tocsin.forecasting.registry import BUILT_IN, RegisteredForecaster
+from tocsin.forecasting import Autoregression, Forecaster, LastValue, available_forecasters, make_forecaster
+from tocsin.forecasting import forecaster as contract
+from tocsin.forecasting.forecaster import BUILT_IN, RegisteredForecaster
 
 ADAPTERS = ("stats", "chronos", "ttm", "flowstate", "tirex")
 
@@ -72,7 +73,7 @@ def test_a_required_argument_is_asked_for(monkeypatch):
         def __init__(self, model, *, place, colour="red"):
             super().__init__()
 
-    monkeypatch.setattr(registry, "BUILT_IN", (RegisteredForecaster("picky", ""),))
+    monkeypatch.setattr(contract, "BUILT_IN", (RegisteredForecaster("picky", ""),))
     monkeypatch.setattr(RegisteredForecaster, "load", lambda self: Picky)
     with pytest.raises(ValueError, match=r"^forecaster 'picky' needs the argument 'model', 'place', got \{\}$"):
         make_forecaster("picky")
@@ -105,9 +106,9 @@ def test_options_are_left_as_they_were():
 
 
 def offered(monkeypatch, **points):
-    listed = [EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in points.items()]
-    monkeypatch.setattr(registry, "entry_points", lambda group: listed)
-    monkeypatch.setattr(registry, "_installed", registry._installed.__wrapped__)  # what is found is kept
+    listed = [EntryPoint(name, value, contract.ENTRY_POINTS) for name, value in points.items()]
+    monkeypatch.setattr(contract, "entry_points", lambda group: listed)
+    monkeypatch.setattr(contract, "_installed", contract._installed.__wrapped__)
 
 
 def test_only_forecasters_are_let_in(monkeypatch):
@@ -121,7 +122,7 @@ def test_only_forecasters_are_let_in(monkeypatch):
 def test_packages_are_searched_once(monkeypatch):
     """A monitor asks for each new signal, and a search reads files."""
     available_forecasters()
-    monkeypatch.setattr(registry, "entry_points", None)
+    monkeypatch.setattr(contract, "entry_points", None)
     assert {*ADAPTERS} <= available_forecasters().keys()
 
 

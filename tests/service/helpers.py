@@ -4,13 +4,17 @@ import asyncio
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.request
 from collections.abc import Awaitable, Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tocsin_monitor.store import Store
 
 DEADLINE = 90.0  # seconds; nobody waits that long but on a machine that is busy with something else
 
@@ -22,6 +26,22 @@ def program(*names: str) -> str:
         if found:
             return found
     pytest.skip(f"{names[0]} is not installed")
+
+
+@cache
+def _empty_store() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        Store.open(f"sqlite:///{folder}/tocsin.db").close()
+        return Path(folder, "tocsin.db").read_bytes()
+
+
+def sqlite_store(folder: Path) -> Store:
+    """The store in a folder. A new one is a copy, since to create its tables takes longer than most tests."""
+    file = folder / "tocsin.db"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(_empty_store())
+    return Store.open(f"sqlite:///{file}")
 
 
 def free_port() -> int:

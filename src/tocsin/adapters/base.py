@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
+from tocsin.forecasting.contexts import ContextForecaster
 from tocsin.forecasting.embedded.weights import WeightsError
-from tocsin.forecasting.forecaster import MOST_STEPS, ContextForecaster, Floats, Forecast, Forecaster
+from tocsin.forecasting.forecaster import MOST_STEPS, Floats, Forecast, Forecaster
 
 Model = str | PathLike[str]
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from tocsin import checks
 from tocsin.adapters.base import import_library
-from tocsin.forecasting.forecaster import ContextForecaster, Floats, Forecast
+from tocsin.forecasting.contexts import ContextForecaster
+from tocsin.forecasting.forecaster import Floats, Forecast
 
 MODELS = (
     "AutoARIMA",

@@ -21,7 +21,7 @@ from tocsin.cli.options import (
     takes_detector_settings,
     takes_reading_options,
 )
-from tocsin.cli.wide import WatchedColumns, of_relations
+from tocsin.cli.wide import SeparateColumns, of_relations, separate
 from tocsin.data import (
     LONGEST_GAP,
     DataError,
@@ -106,16 +106,22 @@ class DetectRun:
         say(message if message.startswith(label) else f"{label}: {message}")
         self.failed = True
 
-    def watched(self, signals: Signals) -> WatchedColumns:
-        """How the columns of a file are watched."""
-        return WatchedColumns(signals.columns, self.settings, joint=self.joint, peers=self.peers)
+    def separated(self, signals: Signals) -> SeparateColumns | None:
+        """How the columns of a file are watched separately; None if they are features of one signal."""
+        return None if self.joint else separate(signals.columns, self.settings, peers=self.peers)
+
+    def count(self, signals: Signals) -> int:
+        """How many signals are judged of a file."""
+        apart = self.separated(signals)
+        return len(signals) * (1 if apart is None else apart.parts)
 
     def judge(self, file: str, signals: Signals | None, writer: Writer | None, *, prefix: bool) -> None:
         """Judge the signals of one file, and report those that cannot be judged."""
         if signals is None:
             return
-        label, watched = label_of(file), self.watched(signals)
-        count, rows = watched.parts * len(signals), watched.parts * signals.rows
+        label, apart = label_of(file), self.separated(signals)
+        parts = 1 if apart is None else apart.parts
+        count, rows = parts * len(signals), parts * signals.rows
         # With several files, a file with a single signal is named by its path.
         name = f"{file}: " if prefix and count > 1 else ""
         alone = file if prefix and count == 1 else None
@@ -140,7 +146,7 @@ class DetectRun:
                     self._fail(label, error)  # the others may still be fine
                     continue
                 found.extend(signal.problems)
-                yield from watched.split(signal)
+                yield from [signal] if apart is None else apart.split(signal)
 
         try:
             judged = iter(with_peers(list(passing()))) if self.peers else passing()
@@ -154,7 +160,7 @@ class DetectRun:
             together: list[Result] = []
             for result in detect_signals(
                 judged,
-                watched.settings_of,
+                self.settings if apart is None else apart.settings_of,
                 keep=self.drawing,
                 reference=self.reference,
                 sink=None if writer is None else write,
@@ -162,16 +168,16 @@ class DetectRun:
                 jobs=jobs,
                 shared=self.shared,
             ):
-                together.append(of_relations(result) if watched.relates(result.judged) else result)
-                if len(together) < watched.parts:
+                together.append(of_relations(result) if apart is not None and apart.relates(result.judged) else result)
+                if len(together) < parts:
                     continue
                 if len(together) > 1 and result.error and {one.error for one in together} == {result.error}:
                     together = [result]  # once is enough
-                for one in together if watched.joint or self.shared else share_alarm_rate(together):
+                for one in together if apart is None or self.shared else share_alarm_rate(together):
                     self._take(one, alone or f"{name}{one.signal}")
                 together = []
             self.problems.extend([*signals.problems, *found])
-        if not watched.joint:
+        if apart is not None:
             signals.summary.signals, signals.summary.separate = len(signals) * len(signals.columns.values), True
         lines = [in_options(one) for one in (signals.summary, *merge_problems([*signals.problems, *found]))]
         self.report_text.files.append((label, lines[0], lines[1:]))
@@ -381,8 +387,7 @@ def _detect(run: DetectRun, files: list[str], share: str | float | None, output:
                     run.judge(file, signals, writer, prefix=len(files) > 1)
         else:
             everything = [(file, resources.enter_context(run.open(file))) for file in files]
-            counts = [run.watched(one).parts * len(one) for _, one in everything if one is not None]
-            run.shared = HistoryBudget(share, max(sum(counts), 1))
+            run.shared = HistoryBudget(share, max(sum(run.count(one) for _, one in everything if one is not None), 1))
             for file, signals in everything:
                 run.judge(file, signals, writer, prefix=len(files) > 1)
         if not run.results:

@@ -1,6 +1,6 @@
-"""How the columns of a file are watched: each as a signal of its own, and all together for their relations."""
+"""Watching each column of a file as a signal of its own, and all together for their relations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,30 +14,16 @@ from tocsin.detection.settings.detector_settings import VIEWS
 from tocsin.detection.views import make_view
 
 
-class WatchedColumns:
-    """Which signals are made of one with several features, and the settings of each.
+class SeparateColumns:
+    """Which signals are made of one with several features, and the settings of each."""
 
-    With `joint` the signal stays as it is. So it does if no view judges a column by itself, if observations are what is
-    promised, as by the paper's detector, and where the features of an id are compared with those of others. Columns
-    that are `peers` are compared already.
-    """
-
-    def __init__(self, columns: Columns, settings: Mapping[str, Any], *, joint: bool, peers: bool = False) -> None:
-        names = settings["views"].split(",") if settings["views"] else VIEWS
-        views = [] if settings["forecaster"] is None else [make_view(name.strip()) for name in names]
-        relating = [view.name for view in views if view.relates]
-        by_p = settings["preset"] == PAPER or settings["promise"] == "observations"
-        whole = by_p or 0 < len(views) == len(relating) or (peers and columns.id is not None)
-        self.columns, self.joint = columns, joint or whole or len(columns.values) == 1
-        self._relating = [] if self.joint or peers else relating
+    def __init__(self, columns: Columns, settings: Mapping[str, Any], relating: Sequence[str]) -> None:
+        self.columns, self._settings, self._relating = columns, settings, relating
         #: How many signals are made of one.
-        self.parts = 1 if self.joint else len(columns.values) + bool(self._relating)
-        self._settings = settings
+        self.parts = len(columns.values) + bool(relating)
 
     def split(self, signal: Signal) -> list[Signal]:
         """The signals that are made of one."""
-        if self.joint:
-            return [signal]
         of = "" if self.columns.id is None else f"{signal.name}/"
         apart = [
             replace(
@@ -64,6 +50,23 @@ class WatchedColumns:
             return self._settings
         forecaster = {"forecaster": "last-value", "forecaster_options": None, "scaled": False, "refresh": 1}
         return {**self._settings, **forecaster, "views": self._relating}
+
+
+def separate(columns: Columns, settings: Mapping[str, Any], *, peers: bool = False) -> SeparateColumns | None:
+    """How to watch columns separately.
+
+    None if they stay features of one signal: if there is only one, if no view judges a column by itself, if
+    observations are what is promised, as by the paper's detector, and where the features of an id are compared with
+    those of others. Columns that are `peers` are compared already.
+    """
+    names = settings["views"].split(",") if settings["views"] else VIEWS
+    views = [] if settings["forecaster"] is None else [make_view(name.strip()) for name in names]
+    relating = [view.name for view in views if view.relates]
+    by_p = settings["preset"] == PAPER or settings["promise"] == "observations"
+    whole = by_p or 0 < len(views) == len(relating) or (peers and columns.id is not None)
+    if whole or len(columns.values) == 1:
+        return None
+    return SeparateColumns(columns, settings, [] if peers else relating)
 
 
 def of_relations(result: Result) -> Result:

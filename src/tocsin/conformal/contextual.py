@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
 from tocsin.conformal.fixed import SlidingWindow
-from tocsin.conformal.history import HistoryScorer
-from tocsin.conformal.scorer import Floats, State
+from tocsin.conformal.scorer import Floats, HistoryScorer, State
 from tocsin.conformal.storage import SCORERS
 from tocsin.conformal.w1acas import critical_size
 

@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
+from tocsin.arrays import require_state
 from tocsin.conformal.merge import normal_cdf, normal_quantile
-from tocsin.conformal.scorer import NO_RANKS, SMALLEST_P, Floats, Mask, Scorer, State, Streams, require_state
+from tocsin.conformal.scorer import NO_RANKS, SMALLEST_P, Floats, Mask, Scorer, State, Streams
 
 MOST_SCORES = 2**16  # the largest calibration set
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.conformal.history import MOST_LAGS, HistoryScorer
-from tocsin.conformal.scorer import Floats, Mask, State, Streams, require_state
+from tocsin.arrays import require_state
+from tocsin.conformal.scorer import MOST_LAGS, Floats, HistoryScorer, Mask, State, Streams
 
 
 class W1ACAS(HistoryScorer):

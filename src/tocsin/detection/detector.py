@@ -29,7 +29,7 @@ from tocsin.detection.settings.declaration import lists_settings
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.settings.history_settings import ALONE, HistorySettings
 from tocsin.detection.state.storage import Given, arrays_from_bytes, arrays_to_bytes, read_header
-from tocsin.forecasting.registry import find_forecaster
+from tocsin.forecasting.forecaster import find_forecaster
 
 # Warn if at least this share of the values is missing, or if the signal moves less than once in this many observations.
 MOSTLY_MISSING, SELDOM = 0.5, 200

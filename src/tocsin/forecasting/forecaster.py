@@ -1,7 +1,13 @@
-"""The contract of every forecaster, and the bases of those that read contexts and of those that follow series."""
+"""The contract of every forecaster, the base of those that follow series, and all of them by name."""
 
+import importlib
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,11 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.arrays import nbytes_of
+from tocsin.arrays import checked_state, nbytes_of
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 State = dict[str, NDArray[Any]]
+
+ENTRY_POINTS = "tocsin.forecasters"
 
 MOST_SERIES = 2**31 - 1
 MOST_STEPS = 4096
@@ -109,18 +117,7 @@ class Session(ABC):
         rows = self._all_rows if rows is None else self._checked_rows(rows)
         if not isinstance(state, Mapping):
             raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
-        expected = self._snapshot(rows)
-        missing = sorted(expected.keys() - state.keys())
-        if missing:
-            raise ValueError(f"state must hold the arrays {sorted(expected)}, missing {missing}")
-        for name, wanted in expected.items():
-            got = np.asarray(state[name])
-            if got.shape != wanted.shape or got.dtype != wanted.dtype:
-                raise ValueError(
-                    f"state[{name!r}] must be {wanted.dtype} of shape {wanted.shape}, "
-                    f"got {got.dtype} of shape {got.shape}"
-                )
-        self._restore({name: np.asarray(state[name]) for name in expected}, rows)
+        self._restore(checked_state(state, self._snapshot(rows)), rows)
 
     @abstractmethod
     def _snapshot(self, rows: Rows) -> State:
@@ -223,12 +220,6 @@ def without_infinities(values: Floats) -> Floats:
     return values
 
 
-def check_saved(name: str, good: bool | np.bool_, accepted: str) -> None:
-    """Reject an array of a state with impossible values."""
-    if not good:
-        raise ValueError(f"state[{name!r}] is damaged: it must hold {accepted}")
-
-
 def as_contexts(contexts: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
     """The contexts, each a new one-dimensional array of numbers and NaN; a single one becomes a list of one."""
     if isinstance(contexts, np.ndarray) and contexts.ndim == 1 and contexts.dtype.kind in "biuf":
@@ -254,94 +245,6 @@ def as_contexts(contexts: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
     return arrays
 
 
-class ContextForecaster(Forecaster):
-    """A stateless forecaster: a forecast depends only on the newest `context_length` observations.
-
-    Parameters
-    ----------
-    context_length : how many of the newest observations it reads, at most.
-    batch_size : how many contexts go through the model in one call, at most.
-    time_batch : how many steps of a history go through the model together. More is faster, but the last digits of a
-        model's numbers depend on how many contexts share a call. Only 1 gives exactly the same numbers for a history
-        and a stream of the same observations.
-    """
-
-    def __init__(self, *, context_length: int, batch_size: int = 256, time_batch: int = 1) -> None:
-        self.context_length = checks.integer("context_length", context_length, least=1, most=2**20)
-        self.batch_size = checks.integer("batch_size", batch_size, least=1, most=2**20)
-        self.time_batch = checks.integer("time_batch", time_batch, least=1, most=2**20)
-
-    @abstractmethod
-    def _predict(self, contexts: Floats, horizon: int) -> Forecast:
-        """Forecast from `contexts[B, L]`, the newest value last; NaN where one is missing, and left of short ones.
-
-        L is at most `context_length` and as short as the contexts allow, B at most `batch_size`; every context holds
-        at least one number.
-        """
-
-    def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:
-        horizon = checks.integer("horizon", horizon, least=1, most=self.longest_horizon)
-        arrays = [array[-self.context_length :] for array in as_contexts(contexts)]
-        padded = np.full((len(arrays), max(1, *(array.size for array in arrays))), np.nan)
-        for row, array in zip(padded, arrays, strict=True):
-            row[row.size - array.size :] = array
-        return self._forecast_padded(padded, horizon)
-
-    def open(self, series: int, horizon: int) -> Session:
-        return _BufferSession(self, series, checks.integer("horizon", horizon, least=1, most=self.longest_horizon))
-
-    def _forecast_padded(self, padded: Floats, horizon: int) -> Forecast:
-        """Forecast from contexts padded with NaN on the left; all-NaN contexts give NaN."""
-        forecast = _nothing((padded.shape[0], horizon), len(self.levels))
-        known = np.flatnonzero(~np.isnan(padded).all(axis=1))
-        for first in range(0, known.size, self.batch_size):
-            batch = known[first : first + self.batch_size]
-            used = np.flatnonzero(~np.isnan(padded[batch]).all(axis=0))
-            part = self._predict(padded[batch, used[0] :], horizon)
-            forecast.median[batch] = part.median
-            if forecast.quantiles is not None and part.quantiles is not None:
-                # A network's neighbouring quantiles may cross slightly.
-                forecast.quantiles[batch] = np.sort(part.quantiles, axis=-1)
-        return forecast
-
-
-def _nothing(shape: tuple[int, ...], levels: int) -> Forecast:
-    quantiles = np.full((*shape, levels), np.nan) if levels else None
-    return Forecast(np.full(shape, np.nan), quantiles)
-
-
-class _BufferSession(Session):
-    """Keeps the newest observations of every series, and forecasts from them."""
-
-    def __init__(self, forecaster: ContextForecaster, series: int, horizon: int) -> None:
-        super().__init__(series, horizon)
-        self._forecaster = forecaster
-        self._newest = np.full((self.series, forecaster.context_length), np.nan)
-
-    def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
-        forecast = _nothing((*values.shape, self.horizon), len(self._forecaster.levels))
-        length = self._forecaster.context_length
-        for first in range(0, values.shape[0], self._forecaster.time_batch):
-            block = values[first : first + self._forecaster.time_batch]
-            history = np.concatenate([self._newest[rows], block.T], axis=1)
-            contexts = np.lib.stride_tricks.sliding_window_view(history, length, axis=1)[:, 1:]
-            steps, columns = np.nonzero(wanted[first : first + block.shape[0]])
-            if steps.size:
-                part = self._forecaster._forecast_padded(contexts[columns, steps], self.horizon)
-                forecast.median[first + steps, columns] = part.median
-                if forecast.quantiles is not None:
-                    forecast.quantiles[first + steps, columns] = part.quantiles
-            self._newest[rows] = history[:, -length:]
-        return forecast
-
-    def _snapshot(self, rows: Rows) -> State:
-        return {"newest": self._newest[rows]}
-
-    def _restore(self, state: State, rows: Rows) -> None:
-        check_saved("newest", not np.isinf(state["newest"]).any(), "finite numbers or NaN")
-        self._newest[rows] = state["newest"]
-
-
 class StreamForecaster(Forecaster):
     """A forecaster that follows a series. It forecasts from a context by following it from beginning to end."""
 
@@ -363,3 +266,106 @@ def load_kernels() -> ModuleType:
     from tocsin.forecasting import kernels
 
     return kernels
+
+
+@dataclass(frozen=True)
+class RegisteredForecaster:
+    """One registered forecaster. Everything but its name is read from its class, which is imported for that."""
+
+    name: str
+    target: str  # "module:Class"
+
+    def load(self) -> type[Forecaster]:
+        module, _, name = self.target.partition(":")
+        loaded = getattr(importlib.import_module(module), name, None)
+        if not (isinstance(loaded, type) and issubclass(loaded, Forecaster)):
+            raise TypeError(f"forecaster {self.name!r} must be a subclass of tocsin.Forecaster, got {loaded!r}")
+        return loaded
+
+    @property
+    def about(self) -> str:
+        """What it does: the first line of its class's documentation."""
+        return (inspect.getdoc(self.load()) or "").partition("\n")[0]
+
+    @property
+    def extra(self) -> str | None:
+        """What to install for it, if anything."""
+        return self.load().extra
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Those of its arguments that name files, folders or downloads."""
+        return self.load().paths
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The modules that it needs and that are not installed."""
+        return tuple(module for module in self.load().modules if find_spec(module) is None)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Arguments that have no default."""
+        arguments = inspect.signature(self.load()).parameters.values()
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        return tuple(one.name for one in arguments if one.default is one.empty and one.kind in named)
+
+
+BUILT_IN = tuple(
+    RegisteredForecaster(name, f"tocsin.forecasting.{target}")
+    for name, target in {
+        "embedded": "embedded:EmbeddedForecaster",
+        "autoregression": "simple:Autoregression",
+        "last-value": "simple:LastValue",
+        "seasonal-naive": "simple:SeasonalNaive",
+        "exponential-smoothing": "simple:ExponentialSmoothing",
+    }.items()
+)
+
+
+@cache
+def _installed() -> dict[str, RegisteredForecaster]:
+    """The forecasters of packages; looking for them takes milliseconds."""
+    return {
+        point.name: RegisteredForecaster(point.name, point.value.partition("[")[0].strip())  # extras are in brackets
+        for point in entry_points(group=ENTRY_POINTS)
+    }
+
+
+def available_forecasters() -> dict[str, RegisteredForecaster]:
+    """All forecasters by name: the built-in ones, and those that packages register by entry point.
+
+    A package registers one with `[project.entry-points."tocsin.forecasters"]` and a line `name = "module:Class"`.
+    Built-in names take precedence.
+    """
+    built_in = {entry.name: entry for entry in BUILT_IN}
+    return built_in | {name: entry for name, entry in _installed().items() if name not in built_in}
+
+
+def find_forecaster(name: str) -> RegisteredForecaster | None:
+    """The forecaster with that name, if any. Other packages are searched only if none is built in."""
+    for entry in BUILT_IN:
+        if entry.name == name:
+            return entry
+    return available_forecasters().get(name)
+
+
+def make_forecaster(name: str, options: Mapping[str, Any] | None = None) -> Forecaster:
+    """Create the forecaster with that name and these arguments.
+
+    >>> make_forecaster("seasonal-naive", {"period": 24})
+    SeasonalNaive(period=24, search=4608)
+    """
+    entry = find_forecaster(name)
+    if entry is None:
+        known = ", ".join(map(repr, available_forecasters()))
+        raise ValueError(f"forecaster must be one of {known}, got {name!r}")
+    if entry.missing:
+        raise ImportError(f"forecaster {name!r} needs {', '.join(entry.missing)}: pip install '{entry.extra}'")
+    given = dict(options or {})
+    absent = [argument for argument in entry.required if argument not in given]
+    if absent:
+        raise ValueError(f"forecaster {name!r} needs the argument {', '.join(map(repr, absent))}, got {given!r}")
+    try:
+        return entry.load()(**given)
+    except TypeError as error:
+        raise TypeError(f"forecaster {name!r} does not take {given!r}: {error}") from error

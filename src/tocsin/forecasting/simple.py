@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
+from tocsin.arrays import require_state
 from tocsin.forecasting.forecaster import (
     MOST_STEPS,
     Floats,
@@ -14,7 +15,6 @@ from tocsin.forecasting.forecaster import (
     Session,
     State,
     StreamForecaster,
-    check_saved,
     load_kernels,
     without_infinities,
 )
@@ -174,12 +174,12 @@ class PeriodicSession(Session):
 
     def _check_saved(self, name: str, counts: NDArray[np.int64], periods: NDArray[np.int64]) -> None:
         """Reject counts and periods that would lead out of bounds."""
-        check_saved(name, np.all((counts >= 0) & (counts < NEVER)), "counts of zero or more")
+        require_state(np.all((counts >= 0) & (counts < NEVER)), name, "counts of zero or more")
         if self._given is None:
             good, accepted = (periods >= 0) & (periods <= self._most_period), f"periods up to {self._most_period}"
         else:
             good, accepted = periods == self._given, f"the period {self._given}"
-        check_saved(name, np.all(good), accepted)
+        require_state(np.all(good), name, accepted)
 
     def _restore(self, state: State, rows: Rows) -> None:
         self._left[rows] = [self._until_stop(int(seen)) for seen in self._seen[rows]]
@@ -213,7 +213,7 @@ class _LastValueSession(Session):
         return {"last": self._last[rows]}
 
     def _restore(self, state: State, rows: Rows) -> None:
-        check_saved("last", not np.isinf(state["last"]).any(), "finite numbers or NaN")
+        require_state(not np.isinf(state["last"]).any(), "last", "finite numbers or NaN")
         self._last[rows] = state["last"]
 
 
@@ -275,7 +275,7 @@ class _SeasonalSession(PeriodicSession):
         self._check_saved("count", state["count"], self._period)
         self._check_saved("period", self._count, state["period"])
         for name in ("past", "last"):
-            check_saved(name, not np.isinf(state[name]).any(), "finite numbers or NaN")
+            require_state(not np.isinf(state[name]).any(), name, "finite numbers or NaN")
         self._past[rows] = state["past"]
         self._count[rows] = state["count"]
         self._period[rows] = state["period"]
@@ -328,8 +328,8 @@ class _SmoothingSession(Session):
 
     def _restore(self, state: State, rows: Rows) -> None:
         errors = state["errors"]
-        check_saved("errors", np.all((errors >= 0) & (errors < np.inf)), "finite numbers of zero or more")
-        check_saved("levels", not np.isinf(state["levels"]).any(), "finite numbers or NaN")
+        require_state(np.all((errors >= 0) & (errors < np.inf)), "errors", "finite numbers of zero or more")
+        require_state(not np.isinf(state["levels"]).any(), "levels", "finite numbers or NaN")
         self._levels[rows] = state["levels"]
         self._errors[rows] = state["errors"]
 
@@ -419,9 +419,9 @@ class _AutoregressionSession(PeriodicSession):
     def _restore(self, state: State, rows: Rows) -> None:
         counters = state["counters"]
         self._check_saved("counters", counters, counters[:, self._kernels.PERIOD])
-        check_saved("past", not np.isinf(state["past"]).any(), "finite numbers or NaN")
+        require_state(not np.isinf(state["past"]).any(), "past", "finite numbers or NaN")
         for name in ("gram", "cross", "totals", "weights", "issued"):
-            check_saved(name, np.isfinite(state[name]).all(), "finite numbers")
+            require_state(np.isfinite(state[name]).all(), name, "finite numbers")
         for name in _ARRAYS:
             getattr(self._model, name)[rows] = state[name]
         super()._restore(state, rows)

@@ -123,7 +123,7 @@ def test_one_that_is_quarantined_can_be_reset_and_removed(tmp_path: Path) -> Non
 def test_pages_that_cannot_be_read_cost_only_their_signal(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         for number in range(4):
-            made.feed(f"signal/{number}", noise(number, 2000))
+            made.feed(f"signal/{number}", noise(number, 500))
         made.close()
         file = made.folder / "tocsin.db"
         with sqlite3.connect(file) as database:

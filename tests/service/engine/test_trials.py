@@ -22,9 +22,8 @@ def strange(count: int = 900, seed: int = 5) -> list[float]:
 def incidents_of(values: list[float], since: int, **settings: object) -> int:
     """How many incidents a detector by itself begins from a position on."""
     detector = Detector(["value"], **{**QUICK, **settings})
-    moments = [np.datetime64(START + number * SECOND, "ns") for number in range(len(values))]
-    for value, moment in zip(values, moments, strict=True):
-        detector.update(value, moment)
+    moments = (START + SECOND * np.arange(len(values))).astype("datetime64[ns]")
+    detector.run(values, moments)
     found = [*detector.fleet.take_closed_incidents(), detector.fleet.open_incident(0)]
     return sum(one is not None and one.start >= moments[since] for one in found)
 

@@ -13,6 +13,7 @@ from tests.service.engine.helpers import (
     START,
     Rig,
     expected_all,
+    expected_at,
     noise,
     one,
     oracle,
@@ -57,12 +58,9 @@ def test_more_signals_than_a_block_has_room_for_and_new_ones_in_between(tmp_path
             made.take(*(one(name, START + at * SECOND, values[name][at]) for name in some))
         assert [block.rows for block in made.state.places.blocks] == [8, 8, 16, 32, 64, 64]
         for number in range(0, count, 4):  # signals of every block
-            name, all_values = f"row {number}", values[f"row {number}"]
-            detector = oracle()
-            wanted = []
-            for at in range(steps):
-                if at >= number % 7 and (number + at) % 11:
-                    wanted += expected_all(detector, [all_values[at]], START + at * SECOND)
+            name = f"row {number}"
+            there = [at for at in range(steps) if at >= number % 7 and (number + at) % 11]
+            wanted = expected_at(oracle(), [START + at * SECOND for at in there], [values[name][at] for at in there])
             assert same([row.judged for row in made.stored(name)], wanted), name
 
 
@@ -133,7 +131,7 @@ def test_steps_left_out_of_an_interval_are_missing(tmp_path: Path, cut: int | No
                 made.take(*map(one, ["a"] * cut, moments[first : first + cut], values[first : first + cut]))
                 made = made.crash() if first == 60 else made
         detector = oracle(interval=1.0)
-        wanted = [expected_all(detector, [value], moment)[0] for moment, value in zip(moments, values, strict=True)]
+        wanted = expected_at(detector, moments, values)
         assert same([row.judged for row in made.stored("a")], wanted)
         assert made.engine.status("a").observations == detector.observations > 1000
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from tests.service.helpers import sqlite_store
 from tocsin.detection import Audit
 from tocsin_monitor.as_json import incident_json
 from tocsin_monitor.config import ServerSettings, Settings
@@ -281,7 +282,7 @@ class FakeNeighbour:
 class FakeMonitor:
     def __init__(self, folder: Path, **server: Any) -> None:
         self.settings = Settings(server=ServerSettings(**server))
-        self.store = Store.open(f"sqlite:///{folder / 'tocsin.db'}")
+        self.store = sqlite_store(folder)
         self.hub, self.metrics = Hub(pace=0.05), Metrics()
         self.engine = FakeEngine(self.store, self.hub)
         self.figures, self.read_queue = Figures(self.store), ReadQueue()

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.service.helpers import sqlite_store
 from tocsin_monitor.config import EventSettings, WebhookSettings
 from tocsin_monitor.engine.events import Events
 from tocsin_monitor.engine.incidents import close_incident, put_incident
-from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, OutboxRow, SignalRow, Store, StoreWriter
+from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, OutboxRow, SignalRow, StoreWriter
 
 #: What is not there of a silence.
 NOTHING_SEEN = {"severity": float("nan"), "return_period": float("nan"), "view": None, "explanation": None}
@@ -30,7 +31,7 @@ class Office:
     """Opens and closes incidents, and has a sink told. `write` is as the engine's, and can be broken."""
 
     def __init__(self, folder: Path, *sinks: str) -> None:
-        self.store = Store.open(f"sqlite:///{folder / 'tocsin.db'}")
+        self.store = sqlite_store(folder)
         self._sinks = [WebhookSettings(name=sink, url="http://127.0.0.1:1") for sink in sinks]
         self.make_events(enabled=False)
         self.broken = False

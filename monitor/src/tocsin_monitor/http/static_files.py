@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
@@ -40,9 +41,7 @@ def page_router(folder: Path = FOLDER) -> APIRouter:
 
     They are read once, at the start, so no request can reach any other file.
     """
-    files = {**dict(_read(folder)), **dict(_chart_files())}
-    index = files["index.html"]
-    files["index.html"] = _file(index.content.replace(_MODULES, _preloads(files)), index.kind)
+    files = _files(folder)
     router = APIRouter(include_in_schema=False)
 
     def send(request: Request, name: str) -> Response:
@@ -67,6 +66,14 @@ def page_router(folder: Path = FOLDER) -> APIRouter:
         return send(request, name)
 
     return router
+
+
+@cache
+def _files(folder: Path) -> dict[str, _File]:
+    files = {**dict(_read(folder)), **dict(_chart_files())}
+    index = files["index.html"]
+    files["index.html"] = _file(index.content.replace(_MODULES, _preloads(files)), index.kind)
+    return files
 
 
 def _read(folder: Path) -> Iterator[tuple[str, _File]]:

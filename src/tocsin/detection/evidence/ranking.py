@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.arrays import nbytes_of
 from tocsin.conformal import W1ACAS, SlidingWindow
-from tocsin.conformal.history import thread_pool
-from tocsin.conformal.scorer import Floats, Mask
+from tocsin.conformal.scorer import Floats, Mask, thread_pool
 from tocsin.constants import constants
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.views import View

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tocsin import checks
-from tocsin.conformal.history import MOST_LAGS
+from tocsin.conformal.scorer import MOST_LAGS
 from tocsin.constants import constants
 
 SECONDS = {

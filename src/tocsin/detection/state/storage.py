@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tocsin.arrays import is_packed, read_arrays, unpack_arrays, write_arrays
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.forecasting import Forecaster, make_forecaster
-from tocsin.forecasting.registry import find_forecaster
+from tocsin.forecasting.forecaster import find_forecaster
 
 FORMAT = 6
 

@@ -1,14 +1,17 @@
-"""The contract of every view."""
+"""The contract of every view, and all views by name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.arrays import nbytes_of
+from tocsin import checks
+from tocsin.arrays import checked_state, nbytes_of
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -124,16 +127,7 @@ class ViewSession(ABC):
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
         """Restore these signals from what `state` returned for as many."""
-        self._check(state, self.state(rows))
-        self._restore({name: np.asarray(value) for name, value in state.items()}, rows)
-
-    @staticmethod
-    def _check(state: Mapping[str, NDArray[Any]], expected: State) -> None:
-        """Reject arrays with other names, shapes or types."""
-        for name, own in expected.items():
-            got = np.asarray(state[name])
-            if got.shape != own.shape or got.dtype != own.dtype:
-                raise ValueError(f"state[{name!r}] must be {own.dtype} of shape {own.shape}, got shape {got.shape}")
+        self._restore(checked_state(state, self.state(rows)), rows)
 
     def _restore(self, state: State, rows: Rows) -> None:  # noqa: B027
         """Restore arrays with the right names, shapes and types; reject impossible values.
@@ -200,3 +194,44 @@ def amount(number: float, unit: str = "") -> str:
     '2.35 mm/s'
     """
     return f"{number:.3g} {unit}".rstrip()
+
+
+ENTRY_POINTS = "tocsin.views"
+
+_BUILT_IN = {
+    name: EntryPoint(name, f"tocsin.detection.views.{name}:{view}", ENTRY_POINTS)
+    for name, view in {
+        "error": "ErrorView",
+        "shape": "ShapeView",
+        "movement": "MovementView",
+        "level": "LevelView",
+        "relation": "RelationView",
+    }.items()
+}
+
+
+@cache
+def _by_name() -> dict[str, EntryPoint]:
+    """All views; those of this package take precedence over those of others with the same name."""
+    return _BUILT_IN | {point.name: point for point in entry_points(group=ENTRY_POINTS) if point.name not in _BUILT_IN}
+
+
+def available_views() -> list[str]:
+    """The names of all views, those of other packages last.
+
+    >>> available_views()[:5]
+    ['error', 'shape', 'movement', 'level', 'relation']
+    """
+    return list(_by_name())
+
+
+def make_view(name: str) -> View:
+    """The view of this name.
+
+    >>> [stream.name for stream in make_view("movement").streams]
+    ['quiet-48', 'restless-48', 'step']
+    """
+    view = _by_name()[checks.choice("views", name, available_views())].load()()
+    if not isinstance(view, View):
+        raise TypeError(f"the entry point {name!r} of {ENTRY_POINTS} must be a View, got {view!r}")
+    return view

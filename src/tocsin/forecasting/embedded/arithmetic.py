@@ -20,8 +20,9 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
-from tocsin.forecasting.embedded.weights import UNSEEN
 
+#: A score in attention that makes a patch invisible.
+UNSEEN = -1e30
 #: How many numbers one instruction processes, at best. If the machine's vectors are shorter, LLVM uses several.
 LANES = 16
 
@@ -367,16 +368,6 @@ _many_scores = _tile(_HEADS, 1)
 _one_score = _tile(1, 1)
 _many_sums = _tile(_HEADS, 1, adds=True)
 _one_sum = _tile(1, 1, adds=True)
-
-
-def panels(matrix: NDArray[np.float16], *, halves: bool = READS_HALVES) -> Array:
-    """A matrix, `(columns, depth)` as torch keeps it, in panels for `multiply`: as bits, or in single precision."""
-    columns, depth = matrix.shape
-    count = -(-columns // PANEL)
-    padded = np.zeros((count * PANEL, depth), dtype=np.float16)
-    padded[:columns] = matrix
-    ordered = np.ascontiguousarray(padded.reshape(count, PANEL, depth).transpose(0, 2, 1))
-    return ordered.view(np.uint16) if halves else ordered.astype(np.float32)
 
 
 @_exact

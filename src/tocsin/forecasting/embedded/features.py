@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import inner
-from tocsin.forecasting.embedded.arithmetic import asinh, log
-from tocsin.forecasting.embedded.weights import LIMIT, PATCH, RECENT, UNSEEN
+from tocsin.forecasting.embedded.arithmetic import UNSEEN, asinh, log
+from tocsin.forecasting.embedded.weights import LIMIT, PATCH, RECENT
 
 Array = NDArray[Any]
 

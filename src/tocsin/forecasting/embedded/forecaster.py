@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
+from tocsin.arrays import require_state
 from tocsin.forecasting.embedded.weights import (
     HORIZON,
     LEVELS,
@@ -27,7 +28,6 @@ from tocsin.forecasting.forecaster import (
     Session,
     State,
     as_contexts,
-    check_saved,
     joined,
 )
 
@@ -146,14 +146,14 @@ class EmbeddedSession(Session):
 
     def _check(self, values: Floats, length: NDArray[np.int64], normalised: NDArray[np.int64]) -> None:
         most = self._context_length
-        check_saved("values", not (np.abs(values) > LARGEST).any(), f"NaN, or numbers up to {LARGEST:g}")
-        check_saved("normalised", ((normalised >= 0) & (normalised <= most)).all(), f"numbers from 0 to {most}")
+        require_state(not (np.abs(values) > LARGEST).any(), "values", f"NaN, or numbers up to {LARGEST:g}")
+        require_state(((normalised >= 0) & (normalised <= most)).all(), "normalised", f"numbers from 0 to {most}")
         grown = np.maximum(1, normalised // 8)
         possible = (length >= normalised) & (length < normalised + grown) & ((length > 0) == (normalised > 0))
-        check_saved("length", possible.all(), "numbers from those of normalised to an eighth more")
+        require_state(possible.all(), "length", "numbers from those of normalised to an eighth more")
         behind = np.arange(values.shape[1]) >= length[:, np.newaxis]
-        check_saved("values", (values[behind] == 0).all(), "0 behind the length of each series")
-        check_saved("values", not np.isnan(values[:, 0]).any(), "a number at the beginning of each series")
+        require_state((values[behind] == 0).all(), "values", "0 behind the length of each series")
+        require_state(not np.isnan(values[:, 0]).any(), "values", "a number at the beginning of each series")
 
 
 _LONGEST_CONTEXT = 1024

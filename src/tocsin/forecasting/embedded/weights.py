@@ -94,7 +94,7 @@ class NetworkShape:
 
 
 class Weights(NamedTuple):
-    """All matrices, in panels (see `arithmetic.panels`), one after the other, and all vectors likewise.
+    """All matrices, in panels (see `panels`), one after the other, and all vectors likewise.
 
     Loops that are given every one of them as an array of its own take long to compile. What is named after a matrix or
     a vector is the entry where it begins; of those that every layer has, where the first layer's does, and
@@ -203,8 +203,6 @@ def _whole(arrays: Mapping[str, NDArray[Any]], name: str) -> int:
 
 
 def _laid_out(arrays: Mapping[str, NDArray[Any]], shape: NetworkShape) -> Weights:
-    from tocsin.forecasting.embedded.arithmetic import panels  # numba takes a good part of a second to import
-
     def matrix(*names: str) -> Panels:
         """The matrices of these names, side by side."""
         return panels(np.concatenate([arrays[f"{name}.weight"] for name in names])).reshape(-1)
@@ -258,6 +256,23 @@ def _laid_out(arrays: Mapping[str, NDArray[Any]], shape: NetworkShape) -> Weight
     )
 
 
+def panels(matrix: NDArray[np.float16], *, halves: bool | None = None) -> Panels:
+    """A matrix, `(columns, depth)` as torch keeps it, in panels for `arithmetic.multiply`.
+
+    They are bits of half-precision numbers with `halves`, the default where the machine reads those.
+    """
+    # numba takes a good part of a second to import
+    from tocsin.forecasting.embedded.arithmetic import PANEL, READS_HALVES
+
+    columns, depth = matrix.shape
+    count = -(-columns // PANEL)
+    padded = np.zeros((count * PANEL, depth), dtype=np.float16)
+    padded[:columns] = matrix
+    ordered = np.ascontiguousarray(padded.reshape(count, PANEL, depth).transpose(0, 2, 1))
+    as_bits = READS_HALVES if halves is None else halves
+    return ordered.view(np.uint16) if as_bits else ordered.astype(np.float32)
+
+
 class _Row:
     """Arrays to concatenate, and where the first of each name begins."""
 
@@ -281,8 +296,6 @@ def _turns(head_width: int) -> Singles:
 
 #: Keys and values are kept in blocks of this many patches.
 BLOCK = 16
-#: A score in attention that makes a patch invisible.
-UNSEEN = -1e30
 
 
 class PatchMemory(NamedTuple):
