@@ -118,8 +118,11 @@ def incident_to_columns(fields: dict[str, Any]) -> dict[str, Any]:
 
 def incident_from_columns(columns: dict[str, Any]) -> IncidentRow:
     """An incident as it was stored."""
-    found = {name: _TEXTS[name][1](value) if name in _TEXTS else value for name, value in columns.items()}
-    return IncidentRow(**{name: NAN if found[name] is None and name in _NUMBERS else found[name] for name in found})
+    found: dict[str, Any] = {}
+    for name, value in columns.items():
+        missing = NAN if name in _NUMBERS and value is None else value
+        found[name] = _TEXTS[name][1](value) if name in _TEXTS else missing
+    return IncidentRow(**found)
 
 
 def names_to_text(names: Iterable[str]) -> str:
