@@ -335,7 +335,7 @@ def test_relations_are_not_learned_from_a_fault_nor_from_what_led_up_to_it():
 
 
 def test_many_features_agree_with_the_oracle():
-    """Forty of them: one never moves, one only later, one repeats another, one is gone at first, and some are missing."""
+    """One never moves, one only later, one repeats another, one is gone at first, and some values are missing."""
     rng = np.random.default_rng(6)
     values = rng.normal(size=(420, 3)) @ rng.normal(size=(3, 40)) + 0.4 * rng.normal(size=(420, 40))
     values[:, 0], values[:160, 1], values[:, 2] = 7.0, 3.0, values[:, 3]
