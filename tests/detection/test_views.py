@@ -5,6 +5,7 @@ import pytest
 
 from tests.cases import full
 from tests.detection.helpers import LAST, SMALL, same_verdicts
+from tests.detection.oracle import OracleRelation
 from tocsin.detection import Detector
 from tocsin.detection.incidents.verdict import explain
 from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view
@@ -332,6 +333,23 @@ def test_relations_are_not_learned_from_a_fault_nor_from_what_led_up_to_it():
     usual = np.abs(scores_of(related(1200, 3))[after, 0, 0]).mean()
     assert np.abs(scores_of(values, faulty)[after, 0, 0]).mean() < 1.05 * usual
     assert np.abs(scores_of(values)[after, 0, 0]).mean() > 1.15 * usual
+
+
+def test_many_features_agree_with_the_oracle():
+    """One never moves, one only later, one repeats another, one is gone at first, and some values are missing."""
+    rng = np.random.default_rng(6)
+    values = rng.normal(size=(420, 3)) @ rng.normal(size=(3, 40)) + 0.4 * rng.normal(size=(420, 40))
+    values[:, 0], values[:160, 1], values[:, 2] = 7.0, 3.0, values[:, 3]
+    values[:120, 4] = np.nan
+    values[rng.random(values.shape) < 0.03] = np.nan
+    faulty = (np.arange(420) >= 200) & (np.arange(420) < 210)
+    oracle, expected = OracleRelation(lambda error: error, True, 40), []
+    for row, fault in zip(values, faulty, strict=True):
+        expected.append(oracle.update(row))
+        if fault:
+            oracle.forget()
+    assert oracle.learned < 320
+    np.testing.assert_allclose(scores_of(values, faulty), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_outliers_hardly_change_a_relation():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from tests.cli.calling import csv_text, invoke, noisy_values, words
-from tocsin.reports.page import _picked, filled_page
+from tests.reports.test_tables import an_incident
+from tocsin.reports.page import _onsets, _picked, filled_page
 
 QUICK = ("--preset", "light", "--views", "error", "--gap", 2, "--alarm-rate", "1/day")
 
@@ -97,6 +98,12 @@ def test_the_features_that_an_incident_is_about_come_first(opened):
     page.wait_for_timeout(100)
     assert [charts.nth(number).get_attribute("aria-label") for number in range(3)] == after
     assert charts.first.locator(".u-over").count() == 1
+
+
+def test_when_an_incident_began_is_drawn_if_it_was_noticed_late():
+    late = an_incident(start=90, began_earliest=50, began_latest=70)
+    at_once = an_incident(start=90, began_earliest=80, began_latest=90)
+    assert _onsets([late, at_once, an_incident()]) == [[50.0, 90.0]]
 
 
 def test_a_stretch_is_zoomed_to_by_dragging(opened):

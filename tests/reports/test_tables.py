@@ -9,7 +9,7 @@ from rich.console import Console
 from tocsin.data import Signal
 from tocsin.detection import Audit, Incident, Result
 from tocsin.detection.incidents.incident import incident_columns, onset_text
-from tocsin.reports.tables import audit_summary, incident_rows, incident_table, worst_severity
+from tocsin.reports.tables import Chart, audit_summary, incident_rows, incident_table, worst_severity
 
 
 def an_incident(number=0, severity=3.0, **more):
@@ -132,6 +132,16 @@ def test_the_summary_tells_since_when_and_by_what_a_signal_is_judged(since, own,
 def test_the_signal_with_the_most_severe_incident_is_the_worst():
     calm, bad = ([an_incident(severity=severity)] for severity in (1.0, 4.0))
     assert sorted([calm, [], bad], key=worst_severity) == [[], calm, bad]
+
+
+def test_the_first_charts_are_of_what_the_worst_incident_is_about_and_then_of_the_first_of_others():
+    columns = {f"value {name}": np.zeros(9) for name in "abcdef"}
+    worst = an_incident(severity=9.0, contributions=dict(zip("abcdef", (1, 2, 3, 4, 5, 6), strict=True)))
+    other = an_incident(1, severity=5.0, contributions=dict(zip("abcdef", (6, 5, 4, 3, 2, 1), strict=True)))
+    one = an_incident(2, severity=4.0, contributions={"b": 3.0})  # out of range, with nothing about the others
+    assert Chart("s", columns, []).features == list("abcdef")
+    assert Chart("s", columns, [other, worst]).features == list("fedabc")
+    assert Chart("s", columns, [one, worst]).features == list("fedbca")
 
 
 def test_features_that_cannot_be_told_apart_are_named():

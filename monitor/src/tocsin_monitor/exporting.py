@@ -13,7 +13,7 @@ from tocsin_monitor.store import IncidentRow, ObservationRow, SignalRow, StoreRe
 PIECE = 10_000
 _PARTS = ("value", "forecast", "low", "high")
 # Of an incident.
-_LEFT_OUT = ("contributions", "snoozed_until", "event")
+_LEFT_OUT = ("contributions", "feature_p", "snoozed_until", "event")
 
 Columns = dict[str, NDArray[Any]]
 
@@ -95,6 +95,8 @@ def _column(field: DeclaredField, rows: Sequence[IncidentRow]) -> NDArray[Any]:
     given = [getattr(row, field.name) for row in rows]
     if field.is_time:
         return np.array(["NaT" if time is None else np.datetime64(time, "ns") for time in given], "datetime64[ns]")
+    if field.origin is tuple:
+        return np.array([", ".join(one) for one in given], dtype=object)
     if field.is_text or field.optional:
         return np.array(["" if one is None else str(one) for one in given], dtype=object)
     return np.array(given, dtype=field.type)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import __version__
-from tocsin.detection.incidents.incident import Incident
-from tocsin.reports.tables import Chart, incident_rows, intervals_of, is_blamed, part_rows, worst_severity
+from tocsin.detection.incidents.incident import Incident, onset_text
+from tocsin.reports.tables import MOST_BESIDE, Chart, incident_rows, intervals_of, is_blamed, part_rows, worst_severity
 
 if TYPE_CHECKING:
     from tocsin.detection.results import Result
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 MOST_SIGNALS = 20
 MOST_FEATURES = 8
 MOST_POINTS = 200_000
-# When an incident is shown, the charts of at most this many features come first.
-MOST_BESIDE = 3
 MOST_ROWS = 500
 # All observations around an incident are drawn, this many before and after; for a long one, this many at each end.
 AROUND = 150
@@ -152,7 +150,8 @@ def _incidents(results: Sequence["Result"], drawn: Sequence[str], charts: Sequen
     body = []
     for incident, cells in rows:
         number = drawn.index(incident.signal) if incident.signal in drawn else None
-        target = "" if number is None else target_of(incident.start, incident.end, number, charts[number])
+        began = incident.began_earliest if onset_text(incident) else incident.start
+        target = "" if number is None else target_of(began, incident.end, number, charts[number])
         target += "" if number is None else _first_charts(incident, charts[number])
         body.append(f"<tr{target}>{''.join(map(_cell, headings, cells, [number is not None] * len(cells)))}</tr>")
     more = (
@@ -213,6 +212,7 @@ def _signal(chart: Chart, number: int, points: int) -> dict[str, Any]:
             "time": time[at].tolist(),
             "severity": _numbers(columns["severity"][at]),
             "alarms": [time[alarm].tolist(), _numbers(columns["severity"][alarm])],
+            "onsets": _onsets(chart.incidents),
             "incidents": _spans(chart.incidents),
         }
     )
@@ -250,6 +250,7 @@ def _values(chart: Chart, feature: str | None, time: NDArray[np.float64], points
         "usual_low": _numbers(usual_low),
         "usual_high": _numbers(usual_high),
         "alarms": [time[alarm].tolist(), _numbers(value[alarm])],
+        "onsets": _onsets(blamed),
         "incidents": _spans(blamed),
     }
 
@@ -277,6 +278,12 @@ def _picked(values: NDArray[Any], incidents: Sequence[Incident], points: int) ->
 
 def _spans(incidents: Sequence[Incident]) -> list[list[float]]:
     return [_seconds(np.array([incident.start, incident.end])).tolist() for incident in incidents]
+
+
+def _onsets(incidents: Sequence[Incident]) -> list[list[float]]:
+    """In which time those that were noticed late began."""
+    late = [incident for incident in incidents if onset_text(incident)]
+    return [_seconds(np.array([one.began_earliest, one.start])).tolist() for one in late]
 
 
 def _seconds(times: NDArray[Any]) -> NDArray[np.float64]:

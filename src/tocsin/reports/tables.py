@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 # At most this many features are named besides the blamed one.
 MOST_NAMED = 3
+# The charts of this many features are drawn beside each other first.
+MOST_BESIDE = 3
 
 
 def worst_severity(incidents: Sequence[Incident]) -> float:
@@ -54,13 +57,14 @@ class Chart:
 
     @property
     def features(self) -> list[str | None]:
-        """The features, those first that the worst incident is about; None for a single one."""
+        """The features: those that the worst incident is about, then the first of the others; None for a single one."""
         names = [name.removeprefix("value ") for name in self.columns if name.startswith("value ")]
         if not names:
             return [None]
-        if self.incidents:
-            return [*max(self.incidents, key=lambda incident: incident.severity).features]
-        return [*names]
+        ranked = [one.features for one in sorted(self.incidents, key=lambda one: -one.severity)]
+        worst = ranked[0][:MOST_BESIDE] if ranked else []
+        others = (name for rank in zip_longest(*ranked) for name in rank if name is not None)
+        return list(dict.fromkeys([*worst, *others, *names]))
 
     def of_feature(self, name: str, feature: str | None) -> NDArray[Any]:
         """A column of verdicts, of one feature."""

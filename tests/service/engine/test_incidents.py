@@ -59,6 +59,7 @@ def test_they_are_those_of_a_detector(tmp_path: Path, size: int) -> None:
             assert (row.view, row.explanation) == (incident.view, incident.explanation)
             assert "the forecast" in row.explanation
             assert row.contributions == incident.contributions
+            assert (row.feature_p, row.suspects) == (incident.feature_p, tuple(incident.suspects))
             assert row.open == incident.open
             for outcome in outcomes:
                 if outcome.judged.alarm and row.start <= outcome.time <= row.end:

@@ -99,7 +99,7 @@ def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, 
         "deviation": 9.31, "features": {"value": 21.0}, "open": True, "opened": text(start), "closed": None,
         "ended": None, "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None,
         "note": None, "advice": None, "alike": "error · value · above", "occurrence": 1, "first_alike": None,
-        "below_minimum": False,
+        "below_minimum": False, "feature_p": {}, "suspects": [],
         "holds": False, "label_of": None, "suppressed": False, "given_back": None, "excluded": False, "withheld": False,
         "event": number,
     } | more  # fmt: skip

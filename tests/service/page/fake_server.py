@@ -101,7 +101,7 @@ def fill(monitor: FakeMonitor) -> None:
         data.incident(2, "plant/pump 3/pressure", start, severity=4.2, p=0.00006),
         data.incident(
             3, "plant/pump 4/vibration", start, features={"pressure": 3.1, "flow": 18.4}, view="movement",
-            explanation="flow: has not moved for 32 observations",
+            explanation="flow: has not moved for 32 observations", feature_p={"flow": 0.0004},
         ),
         data.incident(
             4, "hall/door", now - 400 * data.STEP, kind="silence", alarms=0, duration=0, p=None, severity=None,

@@ -453,8 +453,25 @@ def test_incident_page_shows_the_chart_and_the_feature(opened):
     page = opened("#/incidents/3")
     expect(page.locator(".charts canvas")).to_have_count(3)
     expect(page.locator(".bars dt")).to_have_text(["flow", "pressure"])
+    expect(page.locator(".bars")).to_contain_text("p 4.0e-4")
+    expect(page.locator(".charts strong")).to_have_text(["flow", "pressure", "p"])
+    expect(page.locator(".panel", has=page.locator(".bars"))).not_to_contain_text("cannot be told")
     page.keyboard.press("a")
     expect(page.locator(".tags")).to_contain_text("acknowledged")
+
+
+def test_features_that_cannot_be_told_apart(opened, monitor):
+    names = ["flow", "pressure", "c", "d", "e"]
+    began = {
+        "began_earliest": data.text(data.now() - 40 * data.STEP),
+        "began_latest": data.text(data.now() - 30 * data.STEP),
+    }
+    monitor.change_incident(3, features=dict.fromkeys(names, 2.0), suspects=names, **began)
+    page = opened("#/incidents/3")
+    words = "flow, cannot be told from pressure, c, d and 1 more"
+    expect(page.locator(".panel", has=page.locator(".bars"))).to_contain_text(f"At fault: {words}")
+    page.goto(f"{monitor.url}/#/incidents")
+    expect(page.locator(".card[data-id='3']")).to_contain_text(f"mostly {words}")
 
 
 def test_maintenance_windows(opened, monitor):

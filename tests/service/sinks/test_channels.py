@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin_monitor import errors
 from tocsin_monitor.config import Settings
 from tocsin_monitor.metrics import Metrics
-from tocsin_monitor.sinks import make_sinks
+from tocsin_monitor.sinks import make_sinks, notices
 from tocsin_monitor.sinks import outbox as module
+from tocsin_monitor.sinks.alerts import alert_of
 from tocsin_monitor.sinks.outbox import Outbox
 
 # Whatever a name holds must neither break a message nor mark it up.
@@ -206,3 +208,11 @@ def test_a_template_with_a_mistake_is_refused_at_the_start(template: str, says: 
     with pytest.raises(ValueError, match=re.escape(says)) as refused:
         make_sinks(Settings(sinks=sinks), unused, unused, metrics)
     assert str(refused.value).startswith("sinks.slack[0]")
+
+
+def test_features_that_cannot_be_told_apart_are_named() -> None:
+    row = replace(notices._ALARM, contributions=dict.fromkeys("abcd", 2.0), suspects=tuple("abcd"))
+    told = alert_of(row, notices._SIGNAL, "", "firing").annotations["description"]
+    assert told.endswith("Main contributors: a, b, c. Cannot be told apart: a, b, c and 1 more.")
+    clear = alert_of(replace(row, suspects=("a",)), notices._SIGNAL, "", "firing").annotations["description"]
+    assert clear.endswith("Main contributors: a, b, c.")

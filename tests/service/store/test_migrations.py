@@ -16,11 +16,13 @@ ADDED = (
     *("seen", "began_earliest", "began_latest", "given_back", "alike", "advice", "occurrence", "first_alike"),
     *("holds", "label_of", "suppressed"),
 )
-#: The columns that version 2 lacks.
+#: The columns that later versions lack.
 LATER = (
     ("signals", "rules"),
     ("incidents", "below_minimum"),
     *(("maintenance", column) for column in ("schedule", "duration", "time_zone")),
+    ("incidents", "feature_p"),
+    ("incidents", "suspects"),
 )
 
 

@@ -80,7 +80,8 @@ def test_states(store: Store) -> None:
 
 
 def test_an_incident_goes_on_and_what_people_did_stays(store: Store) -> None:
-    first = incident(1, 100, contributions={"x": float("inf"), "y": -0.0}, p=5e-324)
+    some = {"contributions": {"x": float("inf"), "y": -0.0}, "feature_p": {"x": 5e-324}, "suspects": ("x", "y, z")}
+    first = incident(1, 100, p=5e-324, **some)
     with store.transaction() as writer:
         assert add_signal(writer, "a").id == 1
         number = writer.put_incident(first)

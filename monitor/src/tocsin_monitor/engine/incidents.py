@@ -47,6 +47,8 @@ def alarm_facts(signal: MonitoredSignal, incident: Incident, now: int) -> Incide
         direction=incident.direction,
         deviation=incident.deviation,
         contributions=dict(incident.contributions),
+        feature_p=dict(incident.feature_p),
+        suspects=tuple(incident.suspects),
         alike=" · ".join(filter(None, alike(incident)[1:])) or None,
         advice=_advice(signal, incident),
         below_minimum=signal.row.rules.below_minimum(incident.away, incident.highest),

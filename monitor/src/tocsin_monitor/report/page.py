@@ -312,6 +312,7 @@ def _incident(name: str, row: IncidentRow, times: np.ndarray) -> Incident:
         min(int(first), last), min(int(end), last), row.alarms, row.p, row.severity, row.return_period, row.view,
         row.explanation, row.direction, row.deviation, dict(row.contributions), ended=row.ended,
         seen=row.seen, began_earliest=_moment(row.began_earliest), began_latest=_moment(row.began_latest),
+        feature_p=dict(row.feature_p),
     )  # fmt: skip
 
 

@@ -186,6 +186,9 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
     if len(incident.contributions) > 1:
         first = sorted(incident.contributions, key=lambda name: -incident.contributions[name])[:3]
         parts.append(f"Main contributors: {', '.join(first)}.")
+    if len(incident.suspects) > 1:
+        more = f" and {len(incident.suspects) - 3} more" if len(incident.suspects) > 3 else ""
+        parts.append(f"Cannot be told apart: {', '.join(incident.suspects[:3])}{more}.")
     return " ".join(parts)
 
 

@@ -20,7 +20,7 @@ def _sample(**given: Any) -> IncidentRow:
     nothing = {field.name: None for field in fields(IncidentRow) if field.default is MISSING}
     numbers = dict.fromkeys(("p", "severity", "return_period", "deviation"), float("nan"))
     some = {"id": 1, "signal": 1, "start": 1, "end": 2, "peak": 1, "alarms": 0, "duration": 0, "opened": 1}
-    return IncidentRow(**{**nothing, **numbers, **some, "contributions": {}, **given})
+    return IncidentRow(**{**nothing, **numbers, **some, "contributions": {}, "feature_p": {}, **given})
 
 
 _ALARM = _sample(

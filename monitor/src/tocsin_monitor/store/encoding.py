@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
+from tocsin_monitor.fields import declared
 from tocsin_monitor.observations import Status, StoredVerdict
 from tocsin_monitor.store import schema
-from tocsin_monitor.store.rows import ObservationRow
+from tocsin_monitor.store.rows import IncidentRow, ObservationRow
 
 NAN = float("nan")
 _INFINITE = (float("inf"), float("-inf"))
@@ -110,6 +111,20 @@ def numbers_from_text(text: str) -> dict[str, float]:
     return {name: NAN if number is None else float(number) for name, number in json.loads(text).items()}
 
 
+def incident_to_columns(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of an incident as they are stored."""
+    return {name: _TEXTS[name][0](value) if name in _TEXTS else value for name, value in fields.items()}
+
+
+def incident_from_columns(columns: dict[str, Any]) -> IncidentRow:
+    """An incident as it was stored."""
+    found: dict[str, Any] = {}
+    for name, value in columns.items():
+        missing = NAN if name in _NUMBERS and value is None else value
+        found[name] = _TEXTS[name][1](value) if name in _TEXTS else missing
+    return IncidentRow(**found)
+
+
 def names_to_text(names: Iterable[str]) -> str:
     """Names, in order, as JSON."""
     return json.dumps(list(names))
@@ -144,3 +159,9 @@ def insert_observations(connection: Connection, rows: Sequence[tuple[Any, ...]])
         copy.set_types(_COPY_TYPES)
         for row in rows:
             copy.write_row(row)
+
+
+# How the fields of an incident that no database has are stored and read.
+_CODES: dict[Any, Any] = {Mapping: (numbers_to_text, numbers_from_text), tuple: (names_to_text, names_from_text)}
+_TEXTS = {one.name: _CODES[one.origin] for one in declared(IncidentRow) if one.origin in _CODES}
+_NUMBERS = frozenset(one.name for one in declared(IncidentRow) if one.is_number)

@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, case, delete, func, insert, or_, select, update
 
 from tocsin_monitor.errors import UnknownError
-from tocsin_monitor.fields import declared
 from tocsin_monitor.store import encoding, schema
 from tocsin_monitor.store.rows import EventRow, EventSummary, IncidentRow, Kind, Member
 from tocsin_monitor.store.schema import among, matching
@@ -15,17 +14,11 @@ from tocsin_monitor.store.schema import among, matching
 #: How many incidents a summary lists.
 LISTED = 10
 _CHANGEABLE = frozenset(field.name for field in fields(EventRow)) - {"id", "kind", "opened"}
-_NUMBERS = tuple(field.name for field in declared(IncidentRow) if field.is_number)
 
 
 def incident_of(row: Row[Any]) -> IncidentRow:
     """A row of the table of incidents."""
-    found = dict(row._mapping)
-    for name in _NUMBERS:
-        if found[name] is None:
-            found[name] = encoding.NAN
-    found["contributions"] = encoding.numbers_from_text(found["contributions"])
-    return IncidentRow(**found)
+    return encoding.incident_from_columns(dict(row._mapping))
 
 
 class EventReader:

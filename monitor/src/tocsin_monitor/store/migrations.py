@@ -42,9 +42,15 @@ def _rules_and_schedules(connection: Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE maintenance ADD COLUMN {column}")
 
 
+def _features_of_incidents(connection: Connection) -> None:
+    """Incidents say what each feature contributed, with its p-value."""
+    connection.exec_driver_sql("ALTER TABLE incidents ADD COLUMN feature_p TEXT NOT NULL DEFAULT '{}'")
+    connection.exec_driver_sql("ALTER TABLE incidents ADD COLUMN suspects TEXT NOT NULL DEFAULT '[]'")
+
+
 # The first migrates from version 1, the tables of release 0.1.0, to version 2, and so on. A new store is created from
 # `schema.metadata`, so the last migration must result in the same tables. Never change a released migration.
-MIGRATIONS: tuple[Migration, ...] = (_onsets_and_labels, _rules_and_schedules)
+MIGRATIONS: tuple[Migration, ...] = (_onsets_and_labels, _rules_and_schedules, _features_of_incidents)
 
 # The lock held while tables are created or changed, so that two processes do not do so at the same time.
 _CHANGING = 0x746F6373696E

@@ -1,7 +1,7 @@
 """The rows of the store."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -130,6 +130,13 @@ class IncidentFacts:
     direction: str | None
     deviation: Annotated[float, Shown("Value minus forecast at the peak.")]
     contributions: Annotated[Mapping[str, float], Shown("How much each feature contributed.", name="features")]
+    feature_p: Annotated[
+        Mapping[str, float], Shown("The p-value of each feature at the peak, from its own views; none without a score.")
+    ] = field(default_factory=dict)
+    suspects: Annotated[
+        tuple[str, ...],
+        Shown("The features that contributed most; if there are several, which was at fault cannot be told."),
+    ] = ()
     alike: Annotated[
         str | None,
         Shown("Incidents of a signal with the same of this are alike: the view, the main feature, the direction."),

@@ -157,7 +157,7 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
     def put_incident(self, incident: IncidentFacts) -> int:
         """Store or update an incident and return its number. What people did about it stays."""
         facts = {field.name: getattr(incident, field.name) for field in fields(IncidentFacts)}
-        facts["contributions"] = encoding.numbers_to_text(incident.contributions)
+        facts = encoding.incident_to_columns(facts)
         columns = schema.incidents.c
         facts["occurrence"], facts["first_alike"] = 1, None
         if incident.alike is not None:
@@ -200,9 +200,7 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
     def change_incident(self, incident_id: int, **changes: Any) -> None:
         """Change fields of an incident, such as `acknowledged` or `label`, but not those that identify it."""
         _check_names(changes, _CHANGEABLE, "an incident")
-        if "contributions" in changes:
-            changes["contributions"] = encoding.numbers_to_text(changes["contributions"])
-        self._change(schema.incidents, incident_id, changes)
+        self._change(schema.incidents, incident_id, encoding.incident_to_columns(changes))
 
     def mark_delivered(
         self, ids: Collection[int], now: int, *, news: Mapping[int, int] = {}, update_every: int = 0

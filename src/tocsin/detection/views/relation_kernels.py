@@ -44,17 +44,19 @@ class RelationMemory(NamedTuple):
 @_inner
 def _invert(matrix: Array, size: int) -> None:
     """Invert the first rows and columns of a positive definite matrix in place."""
+    row = np.empty(size)  # a copy: the compiler then knows that the loop over it does not change it, and vectorises
     for k in range(size):
         pivot = 1.0 / matrix[k, k]
         matrix[k, k] = 1.0
         for j in range(size):
             matrix[k, j] *= pivot
+            row[j] = matrix[k, j]
         for i in range(size):
             if i != k:
                 factor = matrix[i, k]
                 matrix[i, k] = 0.0
                 for j in range(size):
-                    matrix[i, j] -= factor * matrix[k, j]
+                    matrix[i, j] -= factor * row[j]
 
 
 @_inner
@@ -101,14 +103,18 @@ def _fill(inverse: Array, units: Array, gaps: Array, within: Array) -> int:
 
 
 @_inner
-def _begin(signal: int, f: int, values: Array, memory: RelationMemory) -> None:
-    """Take the centre and the variance of a feature that has not moved so far from these values, robustly."""
+def _begin(signal: int, f: int, values: Array, memory: RelationMemory) -> bool:
+    """Take the centre and the variance of a feature that has not moved so far from these values, robustly.
+
+    Returns whether any is known.
+    """
     middle, spread = centre_and_spread(values)
     if not np.isnan(middle):
         memory.centres[signal, f] = middle
         memory.covariances[signal, f, :] = 0.0
         memory.covariances[signal, :, f] = 0.0
         memory.covariances[signal, f, f] = (1.4826 * spread) ** 2
+    return not np.isnan(middle)
 
 
 @_inner
@@ -161,13 +167,14 @@ def _learn(signal: int, first: int, last: int, kept: int, memory: RelationMemory
     """Learn the observations from the first to before the last, if they belong to no fault."""
     slots, values = memory.faulty.shape[1], memory.values[signal]
     features = values.shape[0]
-    some = np.empty(last - first)
+    some, begun = np.empty(last - first), False
     for f in range(features):
         if not memory.spreads[signal, f] > 0.0:
             for number in range(first, last):
                 some[number - first] = values[f, number % slots]
-            _begin(signal, f, some, memory)
-    _relate(signal, memory)
+            begun = _begin(signal, f, some, memory) or begun
+    if begun:
+        _relate(signal, memory)
     one = np.empty(features)
     for number in range(first, last):
         left_out = False

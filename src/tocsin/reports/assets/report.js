@@ -102,7 +102,7 @@ function draw(chart, group, box, readout) {
         { ...axis, size: 62, space: severity ? 16 : 30, values: (_, at) => at.map(text) },
       ],
       hooks: {
-        drawClear: [shaded(group.warm_up, "warm-up"), shaded(chart.incidents, "incident")],
+        drawClear: [shaded(group.warm_up, "warm-up"), shaded(chart.onsets, "onset"), shaded(chart.incidents, "incident")],
         draw: [alarms(chart.alarms[0], chart.alarms[1])],
         setScale: [(one, scale) => scale === "x" && group.zoom(one)],
         setCursor: [
@@ -152,6 +152,7 @@ const groups = charts.map((signal) => {
       key("forecast", "forecast", "dashed"),
       key("expected range", "band", "area"),
       key("usual range", "usual", "area"),
+      signal.charts.some((one) => one.onsets.length > 0) ? key("when it began", "onset", "area") : "",
       key("incident", "incident", "area"),
       key("alarm", "alarm", "dot"),
       key("warm-up", "warm-up", "area"),

@@ -5,7 +5,7 @@ import { fleet } from "./fleet.js";
 import { time } from "./format.js";
 import { icon } from "./icons.js";
 import { label, snooze, toggleAcknowledged } from "./incident_actions.js";
-import { ending, isSnoozed, onset, rarity, story, when } from "./incidents.js";
+import { ending, isSnoozed, notToBeTold, onset, ranked, rarity, story, when } from "./incidents.js";
 import { allowed } from "./role.js";
 import { incidentHash } from "./router.js";
 
@@ -66,10 +66,11 @@ export function actions(incident) {
 export function incidentCard(incident, { withSignal }) {
   const kind = incident.kind === "silence" ? "silent" : "incident";
   const rare = incident.kind === "alarm" && rarity(incident, fleet.signals.get(incident.signal));
-  const features = Object.keys(incident.features ?? {});
+  const { suspects } = incident;
+  const features = ranked(incident);
   const blamed = features.length > 1 && [
     " · mostly ",
-    nameOf(features.reduce((a, b) => (incident.features[b] > incident.features[a] ? b : a))),
+    ...(suspects.length > 1 ? notToBeTold(suspects) : [nameOf(features[0][0])]),
   ];
   return el(
     "li",

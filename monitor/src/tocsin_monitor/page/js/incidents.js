@@ -1,5 +1,6 @@
 /** Incidents in words. */
 
+import { nameOf } from "./dom.js";
 import { counted, duration, moment, number, span, time } from "./format.js";
 import { often, paceOf } from "./rates.js";
 
@@ -7,6 +8,9 @@ import { often, paceOf } from "./rates.js";
 
 /** Views of single observations; all others look at stretches. Incidents of earlier versions may have "horizons". */
 const OF_MOMENTS = ["error", "horizons", "score"];
+
+/** How many features are named besides the first. */
+const MOST_NAMED = 3;
 
 /** Why an incident of alarms closed: in a few words, and in a sentence. */
 const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
@@ -89,6 +93,34 @@ export function ordinal(count) {
 export function onset({ began_earliest: earliest, began_latest: latest, start }) {
   if (!earliest || !latest || latest >= start) return null;
   return `began between ${time(earliest)} and ${time(latest)}`;
+}
+
+/**
+ * The span in charts in which it began, if it was noticed late.
+ * @param {Incident} incident
+ * @returns {import("./charts/marks.js").Span[]}
+ */
+export function onsetSpans(incident) {
+  if (!onset(incident)) return [];
+  return [{ from: moment(incident.began_earliest) / 1000, to: moment(incident.start) / 1000, kind: "onset" }];
+}
+
+/**
+ * Its features with what each contributed, the most first.
+ * @param {Incident} incident
+ */
+export function ranked({ features }) {
+  return Object.entries(features ?? {}).sort((a, b) => b[1] - a[1]);
+}
+
+/**
+ * Features that cannot be told apart, in words.
+ * @param {string[]} suspects
+ */
+export function notToBeTold([first, ...others]) {
+  const named = others.slice(0, MOST_NAMED).flatMap((one, at) => [at ? ", " : "", nameOf(one)]);
+  const more = others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : "";
+  return [nameOf(first), ", cannot be told from ", ...named, more];
 }
 
 /**

@@ -70,6 +70,8 @@
  * @property {string | null} direction
  * @property {number | null} deviation
  * @property {Record<string, number>} features
+ * @property {Record<string, number | null>} feature_p of each feature at the peak
+ * @property {string[]} suspects the features that contributed most and cannot be told apart
  * @property {string | null} advice what would have shown it sooner
  * @property {boolean} below_minimum whether nobody is told of it because of the signal's minimum
  * @property {boolean} open

@@ -32,6 +32,8 @@ export class ChartGroup {
   #waiting = 0;
   #told = false;
   #shown = FIRST_FEATURES;
+  /** @type {number[]} The numbers of the features as their charts come. */
+  #order;
   /** @type {Columns} */
   #columns;
   /** @type {import("./marks.js").Span[]} */
@@ -46,10 +48,13 @@ export class ChartGroup {
    * @param {Signal} signal
    * @param {Columns} columns
    * @param {Zooming} [zooming] whoever fetches what is to be seen; without it, zooming shows less of what is there
+   * @param {string[]} [first] the features to draw first
    */
-  constructor(signal, columns, zooming) {
+  constructor(signal, columns, zooming, first = []) {
     this.signal = signal;
     this.zooming = zooming;
+    const { features } = signal;
+    this.#order = [...new Set([...first.filter((one) => features.includes(one)), ...features])].map((one) => features.indexOf(one));
     this.#columns = columns;
     this.element = el("div", { class: "charts" });
     this.rebuild = this.rebuild.bind(this);
@@ -59,7 +64,7 @@ export class ChartGroup {
   /** Draw; call it once the element is in the page. */
   rebuild() {
     this.#clear();
-    const features = this.signal.features.slice(0, this.#shown);
+    const features = this.#order.slice(0, this.#shown).map((feature) => this.signal.features[feature]);
     const hooks = {
       setCursor: [(/** @type {any} */ plot) => this.#read(plot.cursor.idx)],
       setSelect: [(/** @type {any} */ plot) => this.#choose(plot)],
@@ -145,7 +150,7 @@ export class ChartGroup {
     this.#plots.forEach((plot, at) => {
       const isLast = at === this.#plots.length - 1;
       const reset = whole && this.#sight === null;
-      plot.setData(isLast ? [this.#columns.times, this.#columns.p] : valueData(this.#columns, at), reset);
+      plot.setData(isLast ? [this.#columns.times, this.#columns.p] : valueData(this.#columns, this.#order[at]), reset);
       if (this.#sight && whole) plot.setScale("x", { min: this.#sight.from, max: this.#sight.to });
       else if (!reset) plot.redraw();
     });
@@ -168,13 +173,14 @@ export class ChartGroup {
           `at ${time(times[at] * 1000)}`,
         );
       }
+      const feature = this.#order[chart];
       readout.replaceChildren(
-        part("value", `${number(value[chart][at])}${this.signal.unit ? ` ${this.signal.unit}` : ""}`),
-        part("forecast", `forecast ${number(forecast[chart][at])}`),
+        part("value", `${number(value[feature][at])}${this.signal.unit ? ` ${this.signal.unit}` : ""}`),
+        part("forecast", `forecast ${number(forecast[feature][at])}`),
         // There is no band while the detector learns, nor where nothing was judged.
-        low[chart][at] === null || high[chart][at] === null
+        low[feature][at] === null || high[feature][at] === null
           ? ""
-          : part("band", `band ${number(low[chart][at])} to ${number(high[chart][at])}`),
+          : part("band", `band ${number(low[feature][at])} to ${number(high[feature][at])}`),
         chart === 0 ? `at ${time(times[at] * 1000)}` : "",
       );
     });

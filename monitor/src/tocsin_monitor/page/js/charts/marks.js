@@ -4,14 +4,16 @@ import { colour } from "../theme.js";
 
 /** @typedef {import("../../vendor/uplot/uPlot.esm.js")} Plot */
 /**
- * Seconds since 1970. A stretch is an incident that no single observation shows.
- * @typedef {{from: number, to: number, kind: "incident" | "stretch" | "maintenance" | "silence" | "reference"}} Span
+ * Seconds since 1970. A stretch is an incident that no single observation shows. An onset is the time in which one that
+ * was noticed late began.
+ * @typedef {{from: number, to: number, kind: "incident" | "stretch" | "onset" | "maintenance" | "silence" | "reference"}} Span
  */
 
 /** @type {Record<Span["kind"], string>} */
 const FILLS = {
   incident: "--span-incident",
   stretch: "--span-incident",
+  onset: "--span-onset",
   maintenance: "--span-maintenance",
   silence: "--span-silence",
   reference: "--span-reference",

@@ -9,7 +9,7 @@ import { fleet } from "../fleet.js";
 import { number, pValue, severity, time } from "../format.js";
 import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
 import { actions, tags } from "../incident_card.js";
-import { ending, onset, ordinal, rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
+import { ending, notToBeTold, onset, onsetSpans, ordinal, ranked, rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
 import { paceOf } from "../rates.js";
 import { referenceSpans } from "../reference.js";
 import { signalHash } from "../router.js";
@@ -58,10 +58,10 @@ export function incident(main, route) {
       if (closed) return [];
       charts?.close();
       const columns = new Columns(history, status.features.length, MOST_OBSERVATIONS);
-      charts = new ChartGroup(status, columns);
+      charts = new ChartGroup(status, columns, undefined, ranked(found).map(([name]) => name));
       chartBox.replaceChildren(charts.element);
       charts.rebuild();
-      charts.update(columns, [...referenceSpans(status), ...columns.maintenance(), spanOf(found)]);
+      charts.update(columns, [...referenceSpans(status), ...columns.maintenance(), ...onsetSpans(found), spanOf(found)]);
       return [charts.element];
     });
 
@@ -92,7 +92,8 @@ export function incident(main, route) {
  * @param {Incident} incident
  */
 function around(incident) {
-  const { from, to } = spanOf(incident);
+  const { to } = spanOf(incident);
+  const { from } = onsetSpans(incident)[0] ?? spanOf(incident);
   const step = paceOf(fleet.signals.get(incident.signal));
   const margin = Math.max(AROUND * step * 1000 || HOUR, ((to - from) * 1000) / 2);
   return { from: new Date(from * 1000 - margin).toISOString(), to: new Date(to * 1000 + margin).toISOString() };
@@ -129,7 +130,7 @@ function describe(incident) {
       incident.closed && fact("Closed", time(incident.closed)),
       end && fact("Why it closed", end[1]),
     ),
-    contributions(incident.features ?? {}),
+    contributions(incident),
     incident.note && el("p", { class: "note" }, incident.note),
     actions(incident),
   ].filter((part) => part !== null && part !== "");
@@ -147,26 +148,30 @@ function alike({ id, alike: what, occurrence }) {
  * @param {string} name
  * @param {number} share
  * @param {number} length from 0 to 1
+ * @param {number | null | undefined} p
  */
-function bar(name, share, length) {
+function bar(name, share, length, p) {
   const line = el("span", { class: "length" });
   line.style.width = `${100 * length}%`;
-  return el("div", { class: "fact" }, el("dt", {}, nameOf(name)), el("dd", {}, line), el("dd", {}, number(share)));
+  const chance = el("dd", {}, typeof p === "number" ? `p ${pValue(p)}` : "");
+  return el("div", { class: "fact" }, el("dt", {}, nameOf(name)), el("dd", {}, line), el("dd", {}, number(share)), chance);
 }
 
 /**
  * Which features contributed.
- * @param {Record<string, number>} features
+ * @param {Incident} incident
  */
-function contributions(features) {
-  const sorted = Object.entries(features).sort((a, b) => b[1] - a[1]);
+function contributions(incident) {
+  const sorted = ranked(incident);
   if (sorted.length < 2) return null;
-  const most = Math.max(...sorted.map(([, share]) => share), 1e-12);
+  const most = Math.max(sorted[0][1], 1e-12);
+  const unclear = incident.suspects.length > 1;
   return el(
     "section",
     { class: "panel" },
     el("h2", {}, "Features involved"),
-    el("dl", { class: "bars" }, ...sorted.map(([name, share]) => bar(name, share, share / most))),
-    el("p", { class: "muted" }, "The largest severity that each feature alone would have."),
+    unclear && el("p", {}, "At fault: ", ...notToBeTold(incident.suspects)),
+    el("dl", { class: "bars" }, ...sorted.map(([name, share]) => bar(name, share, share / most, incident.feature_p[name]))),
+    el("p", { class: "muted" }, "The largest severity that each feature alone would have, and its p at the peak."),
   );
 }
