@@ -79,6 +79,12 @@ def _matrix_profile(values: Floats, calibration: int) -> Floats:
     return _left_profile(values, STRETCH, -(-STRETCH // 4))
 
 
+def _damp(values: Floats, calibration: int) -> Floats:
+    known = values[:calibration]
+    length = find_period(known) or STRETCH
+    return _left_shape_profile(values - known.mean(), length, 1e-6 * (float(known.std()) or 1.0))
+
+
 def _least_spread(values: Floats, calibration: int) -> float:
     return LEAST_SPREAD * float(values[:calibration].std()) or 1e-6 * max(float(np.abs(values[0])), 1.0)
 
@@ -166,6 +172,37 @@ def _left_profile(values: Floats, length: int, excluded: int) -> Floats:
     return scores
 
 
+@compiled()
+def _left_shape_profile(values: Floats, length: int, least_spread: float) -> Floats:
+    """The distance of the shape of the newest stretch from the nearest one before it that shares no observation.
+
+    As `left_P_` of STUMPY's `stumpi(normalize=True)`, at the last observation of each stretch. Products of stretches
+    that both moved on by one observation differ in two terms only.
+    """
+    scores = np.zeros(values.size)
+    stretches = max(values.size - length + 1, 0)
+    means, spreads, products = np.empty(stretches), np.empty(stretches), np.empty(stretches)
+    for newest in range(stretches):
+        stretch, end = values[newest : newest + length], newest + length - 1
+        means[newest], spreads[newest] = stretch.mean(), stretch.std()
+        nearest = np.inf
+        for other in range(newest - length, -1, -1):
+            if other > 0:
+                gone, come = values[newest - 1] * values[other - 1], values[end] * values[other + length - 1]
+                products[other] = products[other - 1] - gone + come
+            else:
+                products[0] = np.sum(stretch * values[:length])
+            still = (spreads[newest] <= least_spread) + (spreads[other] <= least_spread)
+            away = 0.0 if still == 2 else 0.5  # as STUMPY has it where nothing moves
+            if still == 0:
+                covariance = products[other] / length - means[newest] * means[other]
+                away = 1.0 - covariance / (spreads[newest] * spreads[other])
+            nearest = min(nearest, away)
+        if newest >= length:
+            scores[end] = np.sqrt(2.0 * length * max(nearest, 0.0))
+    return scores
+
+
 RIVALS: dict[str, Rival] = {
     "z-score-100": Rival("distance from the mean of the last 100 values, in their standard deviations", _z_score(100)),
     "z-score-288": Rival("the same of the last 288 values", _z_score(288)),
@@ -174,5 +211,7 @@ RIVALS: dict[str, Rival] = {
                             _seasonal_naive),
     "regression-16": Rival("absolute error of a linear regression on the last 16 values, learned online", _regression),
     "matrix-profile-64": Rival("distance of the last 64 values from the most similar stretch before", _matrix_profile),
+    "damp": Rival("the same of shapes, whatever their level and size, over a period as found in the calibration part",
+                  _damp),
 }  # fmt: skip
 """The simple detectors by name."""

@@ -80,6 +80,26 @@ def test_matrix_profile(wave):
 
 
 @pytest.mark.slow
+def test_damp(wave):
+    """A period is a stretch, and where nothing moves, the distance is as STUMPY has it."""
+    values = wave.copy()
+    values[150:175], values[220:250] = 1.0, 2.0
+    shapes = np.full((381, 20), np.nan)
+    for start in range(381):
+        stretch = values[start : start + 20]
+        shapes[start] = (stretch - stretch.mean()) / stretch.std() if np.ptp(stretch) else np.nan
+    expected = np.zeros(400)
+    for start in range(20, 381):
+        earlier, still = shapes[: start - 19], np.isnan(shapes[: start - 19, 0])
+        if np.isnan(shapes[start, 0]):
+            away = np.where(still, 0.0, math.sqrt(20))
+        else:
+            away = np.where(still, math.sqrt(20), np.linalg.norm(earlier - shapes[start], axis=1))
+        expected[start + 19] = away.min()
+    np.testing.assert_allclose(RIVALS["damp"](file_of(values)), expected, atol=1e-6)
+
+
+@pytest.mark.slow
 def test_z_score(wave):
     expected = np.zeros(400)
     for t in range(100, 400):
@@ -109,17 +129,19 @@ def test_seasonal_naive_takes_the_period_of_the_calibration_part(wave):
     np.testing.assert_allclose(RIVALS["seasonal-naive"](file_of(without))[1:], np.abs(np.diff(without)))
 
 
+@pytest.mark.parametrize("name", sorted(RIVALS.keys() - {"damp"}))  # the size of a spike is no shape
+def test_sees_the_fault(name):
+    values = np.random.default_rng(5).normal(size=1200)
+    values[800:806] += 15
+    strangest = 400 + np.argmax(RIVALS[name](file_of(values))[400:])
+    assert 800 <= strangest < 806 + 64
+
+
 @pytest.mark.parametrize("name", RIVALS)
 class TestEveryRival:
     def test_sees_nothing_of_the_future(self, name, wave):
         whole, part = RIVALS[name](file_of(wave)), RIVALS[name](file_of(wave[:350]))
         np.testing.assert_allclose(whole[:350], part, rtol=1e-9, atol=1e-9)
-
-    def test_sees_the_fault(self, name):
-        values = np.random.default_rng(5).normal(size=1200)
-        values[800:806] += 15
-        strangest = 400 + np.argmax(RIVALS[name](file_of(values))[400:])
-        assert 800 <= strangest < 806 + 64
 
     def test_of_several_features_the_strangest_counts(self, name, wave):
         both = np.column_stack([1000 * wave[::-1], wave])
