@@ -94,7 +94,8 @@ class Measured:
         return [*(row[name] for name in names[: self.named]), *numbers]
 
     def _number(self, text: str) -> str:
-        return text if text.isdigit() or not text else f"{float(text):.{self.decimals}f}"
+        is_count = text.isdigit() and self.decimals > 1  # where tenths are shown, 58 is a score
+        return text if is_count or not text else f"{float(text):.{self.decimals}f}"
 
 
 METRICS = tuple((name, name) for name in ("PA-F1", "Affiliation-F", "FPR", "CalErr", "AUC-PR", "VUS-PR"))
