@@ -221,9 +221,10 @@ def under_load(given, table):
             monitor.start(wait=False)
             monitor.wait_until_ready(600)
             ready = time.perf_counter() - started
-            ready_cpu, _ = process_figures(monitor.pid)
+            ready_cpu, ready_rss = process_figures(monitor.pid)
             table.add_row("start after a kill", f"{ready:.1f} s")
             table.add_row("  CPU", f"{ready_cpu:.1f} s, {1000 * ready_cpu / given.signals:.1f} ms a signal")
+            table.add_row("  memory", f"{ready_rss:.0f} MB, {ready_rss / given.signals:.2f} MB a signal")
             monitor.stop()
         lost, doubled = count_stored(f"sqlite:///{folder}/data/tocsin.db", load)
     table.add_row("acknowledged", f"{load.acknowledged.sum():,}")

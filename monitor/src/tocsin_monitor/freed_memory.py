@@ -1,17 +1,14 @@
-"""Lets the system have large arrays back as soon as they are freed."""
+"""Gives memory that was freed back to the system."""
 
 import ctypes
 from contextlib import suppress
 
-# A parameter of glibc's `mallopt`, and what it is at first.
-_M_MMAP_THRESHOLD, _FROM = -3, 128 * 1024
 
+def give_back_freed_memory() -> None:
+    """Let the system have the pages that nothing uses anymore.
 
-def return_freed_arrays() -> None:
-    """Give back every freed array of at least 128 kB.
-
-    glibc raises that size up to 32 MB as arrays are freed. Then what loaded the states of signals stays with the
-    process, and new arrays take memory that nobody has written to. Other C libraries have no such parameter.
+    glibc keeps them for the process. After the states of all signals have been loaded, that is a third of its memory.
+    Other C libraries have no such function.
     """
     with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _FROM)
+        ctypes.CDLL(None).malloc_trim(0)

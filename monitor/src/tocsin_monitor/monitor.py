@@ -17,7 +17,6 @@ from tocsin_monitor.config import ConfigError, Settings
 from tocsin_monitor.engine import Engine
 from tocsin_monitor.engine.block import Allocation, load_kernels
 from tocsin_monitor.errors import MonitorError, NotReadyError, OverloadedError, RefusedError, StoreError
-from tocsin_monitor.freed_memory import return_freed_arrays
 from tocsin_monitor.http import HttpServer, create_app, create_standby_app
 from tocsin_monitor.http.imports import LEFTOVER
 from tocsin_monitor.http.monitor_access import Figures, MonitorAccess, ReadQueue
@@ -234,7 +233,6 @@ def run(settings: Settings, announce: Announce | None = None, read_again: ReadAg
     `read_again` reads the settings when somebody asks for that, with SIGHUP or over HTTP.
     """
     start_logging(settings)
-    return_freed_arrays()
     if settings.storage.standby:
         with closing(Store.reach(settings.store_url)) as store:
             asyncio.run(_lead_in_turn(settings, store, announce, read_again))
