@@ -46,7 +46,8 @@ def beside_rivals(out: Path, result: str) -> list[dict[str, str]]:
     found = []
     for path in sorted(out.glob(result)):
         by_method = {row["method"]: row for row in _rows(path)}
-        best = {f"best {name}": max((by_method[rival][name] for rival in RIVALS), key=float) for name in BESIDE}
+        rivals = by_method.keys() & RIVALS.keys()
+        best = {f"best {name}": max((by_method[rival][name] for rival in rivals), key=float) for name in BESIDE}
         found.append(by_method["tocsin"] | best)
     names = [name for name, _ in DETECTOR_METRICS]
     mean = {name: str(statistics.fmean(float(row[name]) for row in found)) for name in names if "best" not in name}

@@ -125,8 +125,9 @@ def test_snapshots_are_taken_and_what_was_stored_since_is_scored_again(tmp_path:
                 made.feed(name, noise(1, 10), START + at * SECOND)
         assert made.sample("tocsin_snapshot_seconds_count") >= 5
         made = made.crash()
-        # A snapshot that is due may have to wait on a busy machine, but not for the same time again and again.
-        assert 0 < made.sample("tocsin_replayed_observations_total") < 160 * len(names)
+        # A snapshot that is due may have to wait on a busy machine, but not for the same time again and again. The last
+        # one may be so late that nothing came after it.
+        assert made.sample("tocsin_replayed_observations_total") < 160 * len(names)
         for name in names:
             made.feed(name, noise(2, 150), START + 320 * SECOND)
         made = made.restart()  # stopped in good order, there is nothing to do again
