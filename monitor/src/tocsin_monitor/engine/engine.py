@@ -21,7 +21,6 @@ from tocsin_monitor.engine.signals import SignalStatus
 from tocsin_monitor.engine.trials import Trials
 from tocsin_monitor.engine.upkeep import SystemClock, Upkeep
 from tocsin_monitor.errors import MonitorError, RefusedError, UnfitError
-from tocsin_monitor.freed_memory import give_back_freed_memory
 from tocsin_monitor.hub import Hub
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import Batch, Outcome, Status
@@ -177,7 +176,6 @@ class Engine:
     def _recover(self, wait: float) -> None:
         self._inbox.pause(wait)
         recover(self._state, self._report)
-        give_back_freed_memory()
         self._inbox.resume()
         self._state.hub.publish("status", {"ready": True})
 

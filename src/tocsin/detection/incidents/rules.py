@@ -235,7 +235,7 @@ def advance_incident(
         if counters[SINCE] > patience:
             counters[OPEN] = 0
             accepted = counters[SETTLED] > rules.accept_after and counters[FROZEN] == 0
-            # A return shows only after something that was clear, or beside a reference.
+            # Whether a signal is back shows only if it clearly was away, or beside a reference.
             clear = counters[CERTAIN] == 1 or counters[FROZEN] == 1
             state = ACCEPTED if accepted else RETURNED if clear else SUBSIDED
             state = SILENT if np.isnan(evidence) else state
