@@ -65,21 +65,22 @@ def surprise(
     `total` is the sum of the weights where it is kept apart from them, and `length` how many observations each score
     looks at.
     """
-    there = [(float(value), float(weight)) for value, weight in zip(past, weights, strict=True) if weight > 0]
-    above = sum(weight for value, weight in there if value >= score)
-    total = sum(weight for _, weight in there) if total is None else total
+    weighs = np.asarray(weights) > 0
+    values, weight = np.asarray(past, dtype=np.float64)[weighs], np.asarray(weights, dtype=np.float64)[weighs]
+    above = float(weight[values >= score].sum())
+    total = float(weight.sum()) if total is None else total
     plain = -math.log(min(1.0, (1 + above) / (1 + total)))
-    below = [value for value, _ in there if value <= score]
-    higher = [value for value, _ in there if value > score]
+    below, higher = values[values <= score], values[values > score]
     heaviest = tail * math.sqrt(total * length)
-    if above >= heaviest or not below or score in below or max(below) == -math.inf:
+    if above >= heaviest or not below.size or below.max() in (score, -math.inf):
         return plain
-    if not higher:
+    if not higher.size:
         return plain + tail_excess(past, weights, score, heaviest, trust)
-    if min(higher) == math.inf:
+    next_higher = float(higher.min())
+    if next_higher == math.inf:
         return plain
-    part = (min(higher) / 2 - score / 2) / (min(higher) / 2 - max(below) / 2)
-    width = min(1.0, sum(weight for value, weight in there if value == min(higher)))
+    part = (next_higher / 2 - score / 2) / (next_higher / 2 - float(below.max()) / 2)
+    width = min(1.0, float(weight[values == next_higher].sum()))
     return plain - math.log((above + 1 - width * (1 - part)) / (above + 1))
 
 
