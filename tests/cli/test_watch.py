@@ -255,7 +255,9 @@ def written(monkeypatch, text, sizes, *options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), full(("--interval", "1min")), ("--every", "5min"), full(("--alarms-only",))])
+@pytest.mark.parametrize(
+    "options", [full(()), full(("--interval", "1min")), ("--every", "5min"), full(("--alarms-only",))]
+)
 def test_what_is_written_does_not_depend_on_how_lines_come_together(monkeypatch, options):
     rng = np.random.default_rng(0)
     lines = ["id,time,a,b"]

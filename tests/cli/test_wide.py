@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
+from tests.cases import full
 from tests.cli.calling import invoke, words
 from tocsin import Detector
 from tocsin.cli.wide import separate
@@ -203,7 +204,7 @@ def test_what_is_wrong_with_all_columns_is_told_once(tmp_path):
 
 @pytest.mark.parametrize(
     ("column", "said"),
-    [(lambda t: "text", "column left out"), (lambda t: "", "column left out"), (lambda t: "1.5", ""),
+    [(lambda t: "text", "column left out"), full(lambda t: "", "column left out"), full(lambda t: "1.5", ""),
      (lambda t: "" if t > 3 else str(t), "'odd' has no value at 100% of its times")],
 )  # fmt: skip
 def test_a_column_without_use_does_not_stop_the_others(column, said, tmp_path):

@@ -22,7 +22,7 @@ WITHOUT_COMMENT = {name: column for name, column in WIDE.items() if name != "com
 @every_frame
 @pytest.mark.parametrize(
     ("table", "options"),
-    [full(WIDE, {}), (WIDE, {"separate": True}), full(WIDE, {"values": "flow"}), (LONG, {"id": "sensor"})],
+    [full(WIDE, {}), full(WIDE, {"separate": True}), full(WIDE, {"values": "flow"}), (LONG, {"id": "sensor"})],
 )
 def test_frames_equal_files(tmp_path, make, table, options):
     for suffix in ("csv", "parquet"):

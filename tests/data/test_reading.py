@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import full
 from tests.data.tables import FILES, assert_same, write
 from tocsin.data import DataError, read_signals
 
@@ -102,7 +103,9 @@ def test_long_with_features_together_and_separate():
 
 
 @pytest.mark.parametrize("suffix", FILES[1:])
-@pytest.mark.parametrize(("table", "options"), [(WIDE, {}), (WIDE, {"separate": True}), (LONG, {"id": "sensor"})])
+@pytest.mark.parametrize(
+    ("table", "options"), [full(WIDE, {}), full(WIDE, {"separate": True}), (LONG, {"id": "sensor"})]
+)
 def test_all_formats_give_the_same(tmp_path, suffix, table, options):
     from_csv = list(read_signals(write(tmp_path / "x.csv", table), **options))
     others = list(read_signals(write(tmp_path / f"x.{suffix}", table), **options))

@@ -49,7 +49,7 @@ def test_own_past_takes_over():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("signals", [300, full(1500)])
+@pytest.mark.parametrize("signals", [150, full(1500)])
 def test_estimated_incidents_are_not_many_more_than_promised(signals):
     """Of independent noise, over what is estimated: at most 1.5 times the promise with a band of 99%."""
     rate = 1 / 2000

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests import paper
+from tests.cases import full
 from tests.detection.helpers import MovingMean
 from tocsin.conformal import MERGES, W1ACAS
 from tocsin.detection import Detector, Fleet, memory_bytes
@@ -62,7 +63,7 @@ def test_options_are_those_of_the_scorer_and_the_merges():
     assert identical(p, MERGES["bonferroni"](MERGES["cauchy"](ranks)))
 
 
-@pytest.mark.parametrize("features", [1, 11])
+@pytest.mark.parametrize("features", [full(1), 11])
 def test_streamed_restored_and_in_a_fleet_it_gives_the_same_bits(features):
     rng = np.random.default_rng(features)
     values = rng.normal(size=(330, 3, features)).cumsum(axis=0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.detection.helpers import LAST, SMALL, hard_values, same_verdicts
 from tocsin.constants import changed
 from tocsin.detection import Detector, Fleet
@@ -66,7 +67,7 @@ def test_a_view_by_itself_is_evidence_enough(view):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alarm_rate", [0.034, 0.05, 0.2, 0.49])
+@pytest.mark.parametrize("alarm_rate", [0.034, full(0.05), full(0.2), 0.49])
 @pytest.mark.parametrize("kind", ["noise", "constant"])
 def test_incidents_end_whatever_is_tolerated(alarm_rate, kind):
     """Also where a block is no shorter than the time between two incidents that are tolerated."""

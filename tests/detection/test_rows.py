@@ -28,7 +28,7 @@ KINDS = {
     "scores": {"forecaster": None},
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
-FEW = ("last-value", "features", "scores")
+FEW = ("features", "scores")
 few_kinds = pytest.mark.parametrize("kind", [kind if kind in FEW else full(kind) for kind in KINDS])
 
 

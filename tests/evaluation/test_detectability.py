@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tocsin import Detector
 from tocsin.evaluation import Detectability, Finding, detectability, detectable, faults
 from tocsin.evaluation.detectability import AFTER, SIZES, enough, wilson
@@ -57,7 +58,7 @@ def found_by_whole_histories(values, starts, fault, size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", SIZES)
+@pytest.mark.parametrize("fault", [fault if fault in ("shift", "stuck") else full(fault) for fault in SIZES])
 def test_cases_are_found_as_in_whole_histories(noise, measured, fault):
     window = LASTS + AFTER
     apart = max(window, (len(noise) - WARM_UP - window) // 8)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.evaluation.bench.making import name_of, noise, write_file
 from tocsin.detection.paper.options import PAPER_OPTIONS
 from tocsin_bench.ablation import SETTINGS, ablation_plan, ablation_rows, draw_ablation
@@ -62,7 +63,7 @@ def test_means_by_data_set_and_over_all():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", [1, 2])
+@pytest.mark.parametrize("features", [full(1), 2])
 def test_from_files_to_a_picture(tmp_path, features):
     path = write_file(tmp_path, name_of(), noise(features=features))
     plan = ablation_plan([ForecasterChoice("last-value")], ["horizons"])

@@ -50,7 +50,7 @@ def _nothing(judged: StoredVerdict) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [full({}), {"interval": 1.0}])
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_the_engine_does_what_the_model_says(more: dict[str, Any], steps: list[tuple[str, int, int]]) -> None:
     model, clock = Model(more), dict.fromkeys(NAMES, 0)
