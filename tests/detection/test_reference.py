@@ -8,7 +8,6 @@ import pytest
 from tests.cases import full
 from tests.detection.helpers import same_verdicts
 from tocsin.detection import Detector, Fleet
-from tocsin.detection.incidents.rules import BEYOND
 
 SETTINGS = {"alarm_rate": 0.002, "forecaster": "exponential-smoothing", "views": "error,shape,movement"}
 GOOD = 700
@@ -60,8 +59,90 @@ def test_how_far_is_too_far_is_as_an_oracle_has_it():
         )
         for start, one in enumerate(stretches)
     ]  # fmt: skip
-    found = fleet.pipeline.ranking._memory.levels[0, BEYOND]
-    assert found == pytest.approx(1.2 * max(nearest), rel=1e-3)
+    ranking = fleet.pipeline.ranking
+    compared = np.flatnonzero(np.isfinite(ranking._memory.reach[0]))
+    assert compared.size == 1
+    assert ranking._memory.reach[0, compared[0]] == pytest.approx(1.2 * max(nearest), rel=1e-3)
+
+
+def limits_of_means(fleet):
+    """The middle and the reach of the mean over 16 of each feature; nothing else of a level is compared."""
+    memory, columns = fleet.pipeline.ranking._memory, fleet.pipeline._places[0][1]
+    middles, reach = (array[0, columns].reshape(-1, 4) for array in (memory.middles, memory.reach))
+    assert np.isinf(reach[:, [0, 2, 3]]).all()
+    return middles[:, 1], reach[:, 1]
+
+
+def test_the_range_of_a_level_is_as_an_oracle_has_it():
+    """Of means over 16, without the first ones, of the distances from the median of blocks of eight."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(1130, 2)) * [1.0, 5.0] + [0.0, 40.0]
+    values = np.clip(values, [-3.0, 25.0], [3.0, 55.0])
+    values[rng.random(1130) < 0.03, 1] = np.nan
+    fleet = Fleet(1, 2, alarm_rate=0.002, forecaster="last-value", views="level", season="none")
+    fleet.learn_reference(values)
+    middles, reach = limits_of_means(fleet)
+    for f in range(2):
+        away = values[:, f] - np.median(np.nanmean(values[:1000, f].reshape(-1, 8), axis=1))
+        means = [np.nanmean(away[end - 16 : end]) for end in range(65, 1131) if not np.isnan(away[end - 1])]
+        assert middles[f] == pytest.approx((max(means) + min(means)) / 2, abs=1e-5)
+        assert reach[f] == pytest.approx(2.5 * (max(means) - min(means)), rel=1e-5)
+
+
+@pytest.mark.parametrize("extra", [0, 13])
+def test_the_range_of_a_level_under_a_season_is_that_of_what_the_season_leaves(extra):
+    """Wherever in the season the reference ends."""
+    wave = 6 * np.sin(2 * np.pi * np.arange(1000 + extra + 300) / 50)
+    values = wave + np.random.default_rng(1).normal(size=wave.size)
+    fleet = Fleet(1, alarm_rate=0.002, forecaster="last-value", views="level", season=50)
+    fleet.learn_reference(values[: 1000 + extra])
+    _, reach = limits_of_means(fleet)
+    assert 2.5 * 0.8 < reach[0] < 2.5 * 2.5  # the means of the wave itself go from -5 to 5
+    later = values[1000 + extra :].copy()
+    later[150:] += 9.0
+    found = fleet.run_arrays(later[:, np.newaxis])
+    assert not found.open[:150].any()
+    assert found.open[170:].all()
+
+
+def test_one_feature_that_leaves_its_range_is_found_among_many():
+    """Stretches of twelve features are hardly further from each other for it."""
+    rng = np.random.default_rng(2)
+    detector = Detector(12, alarm_rate=0.001, preset="light")
+    detector.learn_reference(rng.normal(size=(800, 12)))
+    values = rng.normal(size=(500, 12))
+    values[300:, 7] += 4.0
+    verdicts = detector.run(values).verdicts
+    assert not verdicts.open[:300].any()
+    assert verdicts.open[320:].all()
+    (incident,) = detector.incidents
+    assert incident.view == "level"
+    assert incident.explanation.startswith(detector.features[7])
+
+
+@pytest.mark.parametrize(("nonconformity", "finds"), [("high", False), ("low", True), ("absolute", True)])
+def test_a_level_is_compared_on_the_sides_that_count(nonconformity, finds):
+    rng = np.random.default_rng(4)
+    detector = Detector(alarm_rate=0.001, forecaster="last-value", views="level", nonconformity=nonconformity)
+    detector.learn_reference(rng.normal(size=800))
+    values = rng.normal(size=400)
+    values[200:] -= 8.0
+    verdicts = detector.run(values).verdicts
+    assert not verdicts.open[:200].any()
+    assert verdicts.open[220:].all() == finds
+    assert verdicts.open[220:].any() == finds
+
+
+def test_a_feature_that_never_moved_in_the_reference_may_not_move():
+    rng = np.random.default_rng(5)
+    reference = np.stack([rng.normal(size=600), np.ones(600)], axis=1)
+    detector = Detector(2, alarm_rate=0.001, preset="light")
+    detector.learn_reference(reference)
+    later = np.stack([rng.normal(size=300), np.ones(300)], axis=1)
+    later[200:, 1] = 0.0
+    verdicts = detector.run(later).verdicts
+    assert not verdicts.open[:200].any()
+    assert verdicts.open[216:].all()
 
 
 def test_a_reference_stays_through_restarts_and_until_another_is_learned():

@@ -25,10 +25,8 @@ from tocsin.conformal.kernels import (
 )
 from tocsin.constants import Constants
 from tocsin.detection.incidents.rules import (
-    BEYOND,
     CALM,
     CERTAIN,
-    COMPARED,
     COOLDOWN,
     FROZEN,
     GROWS,
@@ -421,16 +419,24 @@ def _decide(
 
 
 @_inner
-def _is_beyond_reference(
+def _beyond_reference(
     signal: int, scores: Array, layout: RankingLayout, memory: SignalMemory, number: Array, cause: Array
-) -> bool:
-    """Whether the signal is unlike its reference, which then is the cause."""
-    columns, compared = layout.columns, int(memory.levels[signal, COMPARED])
-    if compared < 0 or layout.rules.by_p or not scores[compared] > memory.levels[signal, BEYOND]:
-        return False
-    cause[0], cause[1], cause[2] = columns.of_view[compared], columns.stream[compared], columns.feature[compared]
-    number[SCORE] = scores[compared]
-    return True
+) -> int:
+    """How many observations the score looks at that is furthest beyond the reference, and then is the cause; else 0."""
+    columns, middles, reach = layout.columns, memory.middles[signal], memory.reach[signal]
+    furthest, stretch = 1.0, 0
+    if layout.rules.by_p or memory.counters[signal, FROZEN] == 0:
+        return stretch
+    for c in range(scores.shape[0]):
+        if not reach[c] < np.inf:
+            continue
+        away = _size(scores[c] - middles[c], columns.folded[c])
+        times = away / reach[c] if reach[c] > 0.0 else np.inf if away > 0.0 else 0.0
+        if times > furthest:
+            furthest, stretch = times, columns.length[c]
+            cause[0], cause[1], cause[2] = columns.of_view[c], columns.stream[c], columns.feature[c]
+            number[SCORE] = scores[c]
+    return stretch
 
 
 @_inner
@@ -512,8 +518,9 @@ def judge(
             certain = counters[CERTAIN]
             alarm, warm, estimated = _decide(signal, evidence, rules, memory, streams.final, number)
             stretch = _blame(work.nats, score, longest, layout.columns, mark[CAUSE : CAUSE + 3], number)
-            if _is_beyond_reference(signal, score, layout, memory, number, mark[CAUSE : CAUSE + 3]):
-                alarm, stretch = True, layout.columns.length[int(memory.levels[signal, COMPARED])]
+            beyond = _beyond_reference(signal, score, layout, memory, number, mark[CAUSE : CAUSE + 3])
+            if beyond > 0:
+                alarm, stretch = True, beyond
             if alarm and deviates.shape[0] > 0:
                 alarm = _deviates(of_features, deviates[t, n])
             if counters[OPEN] == 0:

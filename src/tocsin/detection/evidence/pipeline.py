@@ -109,9 +109,10 @@ class Pipeline:
             self.run(values, rows)
         self.ranking.freeze(rows)
         for session, columns, _ in self._places:
-            furthest = session.freeze(rows)
-            if furthest is not None:
-                self.ranking.compare_with_reference(rows, columns.start, furthest)
+            usual = session.freeze(rows)
+            if usual is not None:
+                middles, reach = (array.reshape(rows.size, -1) for array in usual)
+                self.ranking.compare_with_reference(rows, columns, middles, reach)
 
     def _steps_together(self, rows: Rows) -> int:
         """How many observations can be judged at once: up to the next recomputation of some signal's band."""

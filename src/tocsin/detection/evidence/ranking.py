@@ -68,9 +68,11 @@ class Ranking:
         self._memory = incident_rules.SignalMemory(
             counters=np.zeros((signals, incident_rules.COUNTERS), dtype=np.int64),
             # The threshold starts a little too strict: certain incidents do not raise it.
-            levels=np.tile([-np.inf, -2.0 * constants().tightening, -1.0, -1.0, 0.0, np.inf, 0.0], (signals, 1)),
+            levels=np.tile([-np.inf, -2.0 * constants().tightening, -1.0, np.inf, 0.0], (signals, 1)),
             blocks=np.zeros((signals, sizes.blocks)),
             thresholds=np.tile(np.log(kernels.LEVELS), (signals, 1)),
+            middles=np.zeros((signals, self.width)),
+            reach=np.full((signals, self.width), np.inf),
         )
         # If incidents may be as frequent as it takes to see whether one has ended, none is held open.
         given = constants()
@@ -294,11 +296,10 @@ class Ranking:
         """From now on, compare these signals with what they have learned so far."""
         self._memory.counters[rows, self._incident_rules.FROZEN] = 1
 
-    def compare_with_reference(self, rows: Rows, column: int, furthest: Floats) -> None:
-        """Treat these signals as anomalous where a score is clearly beyond everything in the reference."""
-        levels, columns = self._memory.levels, self._incident_rules
-        levels[rows, columns.COMPARED] = column
-        levels[rows, columns.BEYOND] = self._rules.constants.reference * furthest
+    def compare_with_reference(self, rows: Rows, columns: slice, middles: Floats, reach: Floats) -> None:
+        """Treat these signals as anomalous where a score is further than its reach from its middle in the reference."""
+        self._memory.middles[rows, columns] = middles
+        self._memory.reach[rows, columns] = reach
 
     def accept(self, signal: int) -> None:
         """Learn from the signal's incident like from normal data."""
@@ -377,6 +378,8 @@ class Ranking:
             ("levels", self._memory.levels, rows),
             ("blocks", self._memory.blocks, rows),
             ("thresholds", self._memory.thresholds, rows),
+            ("reference middles", self._memory.middles, rows),
+            ("reference reach", self._memory.reach, rows),
         ]
 
 

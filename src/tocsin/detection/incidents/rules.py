@@ -37,11 +37,9 @@ COUNTERS = 13
 HIGHEST = 0  # the largest evidence in the current block
 TIGHTENED = 1  # the logarithm of the factor on the tolerated rate
 FURTHEST = 2  # how far stretches were from earlier ones before the incident; negative if not computed yet
-COMPARED = 3  # which score is compared with a reference; negative if none is
-BEYOND = 4  # the threshold beyond which it is unlike the reference
-HIGHEST_LEARNED = 5  # the cap on the block's evidence: that of a certain incident is not normal
-PEAK_LEVEL = 6  # how far from the usual level the signal has been in the incident
-LEVELS = 7
+HIGHEST_LEARNED = 3  # the cap on the block's evidence: that of a certain incident is not normal
+PEAK_LEVEL = 4  # how far from the usual level the signal has been in the incident
+LEVELS = 5
 
 # An incident goes further than before if the level is this many times as far from the usual one. A fault that grows is
 # not accepted as normal.
@@ -131,6 +129,8 @@ class SignalMemory(NamedTuple):
     levels: Array
     blocks: Array
     thresholds: Array  # of the closed loop that holds p
+    middles: Array  # (signals, scores), the middle of the range that each score has in a reference
+    reach: Array  # (signals, scores), how far from it is unlike the reference; infinite where it is not compared
 
 
 @_inner

@@ -30,6 +30,8 @@ AT_FIRST, LATER = 10 * MOST_AT_ONCE, 40 * MOST_AT_ONCE
 LONGEST_ONSET, SHORTEST_PAST = 2_048, 4 * MOST_AT_ONCE
 # In a season, what was usual before the onset is the median of this many cycles.
 CYCLES_BEFORE = 3
+# A level is unlike a reference if it is further outside the range that it has there than this many times that range.
+OUTSIDE = 2.0
 # How many changes of the calendar are kept: a holiday is two, and clocks change twice a year.
 CHANGES = 32
 # How many observations each value of a ring is the mean of.
@@ -185,8 +187,44 @@ class LevelSession(ViewSession):
         """The longest period of each signal's features; 0 if it has no season."""
         return np.asarray(self._memory.periods.max(axis=1))
 
-    def freeze(self, rows: Rows) -> None:
-        self._memory.frozen[rows] = self._memory.counts[rows]
+    def freeze(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Compare the means over 16 with the range that they have in the reference."""
+        memory = self._memory
+        memory.frozen[rows] = memory.counts[rows]
+        middles = np.zeros((rows.size, memory.periods.shape[1], self._lengths.size))
+        reach = np.full_like(middles, np.inf)
+        for place, signal in enumerate(rows):
+            lowest, highest = self._range_of_means(int(signal))
+            middles[place, :, 1] = (lowest + highest) / 2.0
+            reach[place, :, 1] = (0.5 + OUTSIDE) * (highest - lowest)
+        unknown = np.isnan(reach)
+        middles[unknown], reach[unknown] = 0.0, np.inf
+        return middles, reach
+
+    def _range_of_means(self, signal: int) -> tuple[Floats, Floats]:
+        """The lowest and the highest mean over 16 of each feature in the reference that was just learned.
+
+        What is kept of the reference is judged once more, from the same phase on, as later observations will be.
+        """
+        memory, row, count = self._memory, np.array([signal]), int(self._memory.counts[signal])
+        pasts = [_in_order(ring, count) for ring in memory.fine[signal]]
+        again = np.full((pasts[0].size, 1, len(pasts)), np.nan)
+        for f, past in enumerate(pasts):
+            known = past[np.isfinite(past)]
+            if np.isnan(memory.centres[signal, f]) and known.size:
+                memory.centres[signal, f] = np.median(known)  # it may drift as far as it does in the reference
+            same_phase = past[past.size % max(memory.periods[signal, f], 1) :]
+            again[: same_phase.size, 0, f] = same_phase
+        scores = np.full((*again.shape, self._lengths.size), np.nan)
+        kept = self.state(row)
+        self.run(Seen(again, ()), row, scores)
+        self._restore(kept, row)
+        means = scores[self._lengths[2] :, 0, :, 1]  # the first ones reach back to the end of the reference
+        known = np.isfinite(means)
+        lowest = np.where(known, means, np.inf).min(axis=0, initial=np.inf)
+        highest = np.where(known, means, -np.inf).max(axis=0, initial=-np.inf)
+        there = known.any(axis=0)
+        return np.where(there, lowest, np.nan), np.where(there, highest, np.nan)
 
     def forget(self, faulty: Mask, rows: Rows) -> None:
         self._kernels.note_faults(faulty, rows, self._memory.counts, self._memory.faulty)

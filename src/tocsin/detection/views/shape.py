@@ -121,13 +121,17 @@ class ShapeSession(ViewSession):
     def past(self) -> Past:
         return Past(self._archives[-1], self._memories[-1].counts, self._scales[-1].block)
 
-    def freeze(self, rows: Rows) -> Floats:
+    def freeze(self, rows: Rows) -> tuple[Floats, Floats]:
         for memory, archive in zip(self._memories, self._archives, strict=True):
             memory.frozen[rows] = True
             archive.usable[rows] = archive.sizes[rows]
         length, archive = self._scales[0].blocks, self._archives[0]
         samples = 4 * self._least
-        return np.array([self._kernels.furthest_within(signal, length, samples, archive) for signal in rows])
+        reach = np.full((rows.size, 1, len(self._scales)), np.inf)
+        for place, signal in enumerate(rows):
+            furthest = self._kernels.furthest_within(signal, length, samples, archive)
+            reach[place, 0, 0] = constants().reference * furthest
+        return np.zeros_like(reach), reach
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         """Everything but the archives' values, by name."""

@@ -87,11 +87,11 @@ class ViewSession(ABC):
         A joint view writes to the first feature only.
         """
 
-    def freeze(self, rows: Rows) -> Floats | None:
+    def freeze(self, rows: Rows) -> tuple[Floats, Floats] | None:
         """Use the observations of these signals so far as the reference for all later ones.
 
-        Returns, for each signal, the largest value of its first score within the reference; None for a session that
-        compares only with forecasts and has nothing to do.
+        Returns where each score `[N, F, streams]` has the middle of its range in the reference, and how far from that
+        a signal is unlike it, infinite for a score that is not compared; None for a session that compares none.
         """
         return None
 
