@@ -52,10 +52,18 @@ def test_sizes_are_in_the_unit_only_if_the_signals_share_it_and_their_scale():
         (said,) = median_and_worst({f"{number}": one for number, one in enumerate(signals)})
         return said.partition("a shift of ")[2].partition(" is found")[0]
 
-    assert size_of(signal(*times), signal(*times, scale=0.55)) == "1 to 1.1 °C"
+    assert size_of(signal(*times), signal(*times, scale=0.55)) == "between 1 and 1.1 °C"
     assert size_of(signal(*times), signal(*times, scale=0.8)) == "2 sd of its own noise"
     assert size_of(signal(*times), signal(*times, unit="K")) == "2 sd of its own noise"
     assert size_of(signal(*times, unit=""), signal(*times, unit="")) == "1"
+
+
+def test_a_feature_that_changes_in_one_signal_only():
+    still = Detectability("1/week", (), "7/week", (), 200, 60.0)
+    said = median_and_worst({"a": still, "b": signal(20, fault="stuck")})
+    assert said == [
+        "at 1/week, in b, a stuck sensor is found within 20 min in 27 of 30 cases (95% interval 74% to 97%)"
+    ]
 
 
 def test_other_faults_rates_and_intervals():

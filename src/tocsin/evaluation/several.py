@@ -29,32 +29,35 @@ def median_and_worst(found: Mapping[str, Detectability]) -> list[str]:
     rates = {signal.alarm_rate for signal in found.values()}
     rate = rates.pop() if len(rates) == 1 else "each signal's alarm rate"
     said = []
-    for (feature, _), sizes in by_fault.items():
-        text = f"at {rate}, in the median of {len(sizes)} signals, {_words(found, sizes)}"
+    for (feature, fault), sizes in by_fault.items():
+        # A feature may change in one of them only.
+        whose = f"the median of {len(sizes)} signals" if len(sizes) > 1 else next(iter(sizes))
+        text = f"at {rate}, in {whose}, {_words(found, fault, sizes)}"
         said.append(f"{name_and_unit(feature)[0]}: {text}" if several else text)
     return said
 
 
-def _words(found: Mapping[str, Detectability], sizes: Sizes) -> str:
+def _words(found: Mapping[str, Detectability], fault: str, sizes: Sizes) -> str:
     middle = len(sizes) // 2
     levels = sorted(_level(one) for one in sizes.values())
-    level = min(levels[middle], max(map(len, sizes.values())) - 1)
+    level = min(levels[middle], len(SIZES[fault]) - 1)
     at = {name: one[level] for name, one in sizes.items()}
-    timed = all(found[name].interval is not None for name in at)
+    steps = {name: found[name].interval for name in at}
+    timed = None not in steps.values()  # else delays are compared by their number of observations
 
     def badness(name: str) -> tuple[bool, float]:
-        one, step = at[name], found[name].interval
+        one = at[name]
         if one.within is None:
             return True, -one.found / one.cases
-        return False, one.within * step if timed and step is not None else one.within
+        return False, one.within * (steps[name] or 1.0 if timed else 1.0)
 
     ordered = sorted(at, key=lambda name: (badness(name), name))
     median, worst = ordered[middle], ordered[-1]
     shown = found[median]
-    what = fault_words(at[median].fault, _size(found, at, level), length_text(shown.lasts, shown.interval))
+    what = fault_words(fault, _size(found, at, SIZES[fault][level]), length_text(shown.lasts, shown.interval))
     text = f"{what} is found {shown.how_found(at[median])} ({share_words(at[median])})"
     if badness(worst) == badness(median):
-        return f"{text}; no signal is worse"
+        return text if len(at) == 1 else f"{text}; no signal is worse"
     return f"{text}; in the worst, {worst}, {found[worst].how_found(at[worst])}"
 
 
@@ -64,11 +67,12 @@ def _level(sizes: Sequence[Finding]) -> int:
     return len(sizes) if smallest.within is None else sizes.index(smallest)
 
 
-def _size(found: Mapping[str, Detectability], at: Mapping[str, Finding], level: int) -> str:
-    """A size that is the same in standard deviations: in the signals' unit, if they have one and are of one scale."""
+def _size(found: Mapping[str, Detectability], at: Mapping[str, Finding], sd: float) -> str:
+    """A size that is so many standard deviations in all: in the signals' unit, if they share it and their scale."""
     units = {found[name].unit_of(one) for name, one in at.items()}
     sizes = [one.size for one in at.values()]
     low, high = min(sizes), max(sizes)
     if len(units) > 1 or high > ALIKE * low:
-        return f"{SIZES[next(iter(at.values())).fault][level]:g} sd of its own noise"
-    return f"{low:g}{f' to {high:g}' if high > low else ''} {units.pop()}".rstrip()
+        return f"{sd:g} sd of its own noise"
+    amount = f"between {low:g} and {high:g}" if high > low else f"{low:g}"
+    return f"{amount} {units.pop()}".rstrip()

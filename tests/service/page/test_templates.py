@@ -201,8 +201,8 @@ def test_a_template_is_changed_with_the_keyboard_alone(opened, monitor):
 
 MOTOR = "line 6/motor 6/load"
 SENTENCES = [
-    "at 1/week, in the median of 3 signals, a shift of 0.8 to 0.9 bar is found within 20 min in 27 of 30 cases "
-    f"(95% interval 74% to 97%); in the worst, {MOTOR}, within 65 min in 27 of 30 cases",
+    "at 1/week, in the median of 3 signals, a shift of between 0.8 and 0.9 bar is found within 20 min in 27 of 30 "
+    f"cases (95% interval 74% to 97%); in the worst, {MOTOR}, within 65 min in 27 of 30 cases",
     "at 1/week, in the median of 3 signals, a stuck sensor is found in only 3 of 30 cases (95% interval 3% to 26%); "
     "no signal is worse",
 ]
