@@ -16,7 +16,7 @@ from tests.service.engine.helpers import QUICK
 from tests.service.sinks.office import NOTHING_SEEN, Office, facts
 from tests.service.sinks.test_mail import Post
 from tocsin.detection import Detector
-from tocsin.evaluation import detectable
+from tocsin.evaluation import detectable, median_and_worst
 from tocsin_monitor.engine import detectability
 from tocsin_monitor.observations import Status, StoredVerdict
 from tocsin_monitor.report import Period, gather, summary_of
@@ -131,6 +131,35 @@ def test_what_can_be_found(office: Office, now: int, tmp_path: Path, monkeypatch
     alone = replace(alone, unit="bar")
     assert done.stdout.index(alone.sentences[0]) < done.stdout.index("has no stored observations")
     assert all(escape(sentence) in page.read_text() for sentence in alone.sentences)
+
+
+@pytest.mark.slow
+def test_what_can_be_found_in_signals_of_a_template(
+    office: Office, now: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The median and the worst of those that were tried, after what each of them finds."""
+    few = {"cases": 4, "lasts": 20}
+    monkeypatch.setattr(detectability, "detectable", lambda *given, **more: detectable(*given, **{**more, **few}))
+    observe(office, "plant/newer", now)
+    with office.store.reading() as reader:
+        rows = {row.name: row for row in reader.signals()}
+    found = {}
+    for name in ("plant/new", "plant/newer"):
+        with office.store.transaction() as writer:
+            writer.change_signal(rows[name].id, settings=QUICK, template="plant/*")
+            stored = writer.observations(rows[name].id, limit=10**6)
+        times = np.array([row.time for row in stored]).view("datetime64[ns]")
+        alone = detectable(Detector(["value"], **QUICK), [row.judged.value[0] for row in stored], times, **few)
+        found[name] = replace(alone, unit="bar")
+    page = tmp_path / "week.html"
+    asked = ("--signal", "plant/new*", "--detectable", "5")
+    done = invoke("report", "--data", tmp_path, "--out", page, *asked)
+    assert done.exit_code == 0, done.output
+    printed = done.stdout.splitlines()
+    assert printed[printed.index("template plant/*:") + 1 :] == [f"  {one}" for one in median_and_worst(found)]
+    assert all(escape(sentence) in page.read_text() for sentence in median_and_worst(found))
+    alone = invoke("report", "--data", tmp_path, "--signal", "plant/new", "--detectable", "5")
+    assert "template" not in alone.stdout
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from tocsin.evaluation.detectability import Detectability, Finding, detectable
 from tocsin.evaluation.machine import Machine, simulate_machine
+from tocsin.evaluation.several import median_and_worst
 from tocsin.evaluation.simulation import (
     METHODS,
     SCENARIOS,
@@ -31,6 +32,7 @@ __all__ = [
     "calibration_gap",
     "detectable",
     "error_by_decile",
+    "median_and_worst",
     "simulate",
     "simulate_machine",
 ]

@@ -89,7 +89,7 @@ class Detectability:
         said = []
         for feature, fault in keys:
             own, other = (
-                _smallest([one for one in all_of if (one.feature, one.fault) == (feature, fault)])
+                smallest_found([one for one in all_of if (one.feature, one.fault) == (feature, fault)])
                 for all_of in (self.findings, self.oftener)
             )
             text = f"at {self.alarm_rate} {self._words(own)}"
@@ -99,15 +99,19 @@ class Detectability:
         return said
 
     def _words(self, one: Finding) -> str:
-        unit = "" if one.fault == "noise" else name_and_unit(one.feature)[1] or self.unit
-        size = f"{one.size:g} {unit}".rstrip()
-        what = _WORDS[one.fault].format(size, lasts=length_text(self.lasts, self.interval))
-        found, when = one.found, ""
-        if one.within is not None:
-            found, when = enough(one.cases), f" within {length_text(one.within, self.interval)}"
-        low, high = wilson(found, one.cases)
-        only = "only " if one.within is None and found else ""
-        return f"{what} is found{when} in {only}{found} of {one.cases} cases (95% interval {low:.0%} to {high:.0%})"
+        size = f"{one.size:g} {self.unit_of(one)}".rstrip()
+        what = fault_words(one.fault, size, length_text(self.lasts, self.interval))
+        return f"{what} is found {self.how_found(one)} ({share_words(one)})"
+
+    def unit_of(self, one: Finding) -> str:
+        """The unit of a finding's size; none of a factor."""
+        return "" if one.fault == "noise" else name_and_unit(one.feature)[1] or self.unit
+
+    def how_found(self, one: Finding) -> str:
+        """How soon, and in how many of the cases."""
+        if one.within is None:
+            return f"in {'only ' if one.found else ''}{one.found} of {one.cases} cases"
+        return f"within {length_text(one.within, self.interval)} in {enough(one.cases)} of {one.cases} cases"
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
@@ -234,6 +238,17 @@ def _findings(
         yield Finding(names[feature], kind, size, len(column), len(ordered), *wilson(len(ordered), len(column)), within)
 
 
+def fault_words(fault: str, size: str, lasts: str) -> str:
+    """A fault of this size, which for a drift is reached at its end."""
+    return _WORDS[fault].format(size, lasts=lasts)
+
+
+def share_words(one: Finding) -> str:
+    """The interval of the share of cases that is stated."""
+    low, high = wilson(one.found if one.within is None else enough(one.cases), one.cases)
+    return f"95% interval {low:.0%} to {high:.0%}"
+
+
 def enough(cases: int) -> int:
     """In how many of these cases a fault must be found to count as found: nine of ten."""
     return math.ceil(SHARE * cases - 1e-9)
@@ -258,7 +273,7 @@ def _is_better(one: Finding, other: Finding) -> bool:
     return one.size < other.size or 2 * one.within <= other.within
 
 
-def _smallest(sizes: Sequence[Finding]) -> Finding:
+def smallest_found(sizes: Sequence[Finding]) -> Finding:
     """The smallest that is found, together with all larger ones; the largest if none is."""
     smallest = sizes[-1]
     for one in reversed(sizes):

@@ -130,7 +130,7 @@ def a_limited_token_asks_which_other_signals_there_are(ground: Ground) -> None:
             f"/incidents?signal={name}", f"/events?signal={name}", f"/stream?signals={name}", f"/recent?signals={name}",
             f"/annotations?match={name}", f"/metrics/signals?match={name}", f"/signals/{name}",
             f"/signals?search={name}", f"/signals/{name}/-/history", f"/signals/{name}/-/details",
-            f"/signals/{name}/-/trial",
+            f"/signals/{name}/-/trial", f"/signals/{name}/-/detectable",
         ):  # fmt: skip
             reply = ground.ask("GET", f"/api/v1{path}", headers=writer)
             found.append((path, reply.status_code, reply.text))
@@ -140,6 +140,7 @@ def a_limited_token_asks_which_other_signals_there_are(ground: Ground) -> None:
             ("/trials", {"signals": [name], "detector": {}}),
             ("/observations", {"signal": name, "value": 1.0}),
             (f"/signals/{name}/-/clock", {}),
+            (f"/signals/{name}/-/detectable", {}),
         ):
             reply = ground.ask("POST", f"/api/v1{path}", json=body, headers=writer)
             found.append((path, reply.status_code, reply.text))

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,9 @@ import pytest
 from tests.service.engine.helpers import QUICK, Rig, settings_of, until
 from tests.service.engine.test_trials import strange
 from tests.service.http.conftest import Client, error_of
+from tocsin.evaluation import detectable
+from tocsin.evaluation.detectability import SIZES
+from tocsin_monitor.engine import detectability
 from tocsin_monitor.http.monitor_access import Figures, ReadQueue
 from tocsin_monitor.rules import RULES
 from tocsin_monitor.tokens import hash_token, make_token
@@ -37,7 +40,10 @@ def clients(made: Rig) -> dict[str, Client]:
         figures=Figures(made.store), read_queue=ReadQueue(), sources=[], sinks=[], started=time.time_ns(),
     )  # fmt: skip
     given: dict[str, Client] = {}
-    for name, role, patterns in (("ada", "admin", ()), ("bob", "write", ()), ("cy", "write", ("door",))):
+    for name, role, patterns in (
+        ("ada", "admin", ()), ("bob", "write", ()), ("cy", "write", ("door",)), ("dan", "write", ("pump/2", "door")),
+        ("eve", "read", ()),
+    ):  # fmt: skip
         token = make_token()
         with made.store.transaction() as writer:
             writer.add_token(name, role, hash_token(token), 0, None, patterns)
@@ -150,3 +156,66 @@ def test_settings_of_many_change_only_what_is_given(made: Rig, clients: dict[str
     assert {name: (row.unit, row.silent_after) for name, row in rows.items()} == {
         "pump/1": ("bar", 30), "pump/2": ("bar", 30), "door": (None, 30),
     }  # fmt: skip
+
+
+OF_PUMPS = f"{URL}/templates/{quote('pump/*', safe='')}/-/detectable"
+
+
+def faults_found(client: Client) -> dict[str, Any]:
+    until(lambda: client.get(OF_PUMPS).json()["stage"] != "running")
+    found: dict[str, Any] = client.get(OF_PUMPS).json()
+    return found
+
+
+@pytest.mark.slow
+def test_what_a_templates_signals_find_is_for_those_who_see_the_same_signals(
+    made: Rig, clients: dict[str, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {"cases": 2, "lasts": 20}
+    monkeypatch.setattr(detectability, "detectable", lambda *given, **more: detectable(*given, **{**more, **few}))
+    none = {"stage": "none", "signals": 0, "chosen": 0, "sentences": [], "tried": [], "message": ""}
+    assert clients["bob"].get(OF_PUMPS).json() == none
+    begun = clients["bob"].post(OF_PUMPS)
+    assert (begun.status_code, begun.json()["signals"], begun.json()["chosen"]) == (202, 2, 2)
+    found = faults_found(clients["bob"])
+    assert (found["stage"], [one["signal"] for one in found["tried"]]) == ("done", ["pump/1", "pump/2"])
+    assert [one["stage"] for one in found["tried"]] == ["done"] * 2
+    assert {one["fault"] for one in found["tried"][0]["findings"]} == set(SIZES)
+    assert all("in the median of 2 signals" in one for one in found["sentences"])
+    assert len(found["sentences"]) == len(SIZES)
+    assert clients["eve"].get(OF_PUMPS).json() == clients["ada"].get(OF_PUMPS).json() == found
+    # Who is limited sees only what is theirs, and shares no run with others.
+    assert clients["dan"].get(OF_PUMPS).json() == clients["cy"].get(OF_PUMPS).json() == none
+    assert clients["dan"].post(OF_PUMPS).json()["signals"] == 1
+    limited = faults_found(clients["dan"])
+    assert [one["signal"] for one in limited["tried"]] == ["pump/2"]
+    assert limited["sentences"] == found["tried"][1]["sentences"]
+    assert "pump/1" not in json.dumps(limited)
+    assert clients["ada"].get(OF_PUMPS).json() == found
+    nothing = clients["cy"].post(OF_PUMPS)  # whether there are signals of others is not told
+    assert (nothing.status_code, error_of(nothing)["message"]) == (422, "there is no signal to try this on")
+    for method, status in (("POST", 403), ("DELETE", 403)):
+        assert clients["eve"].ask(method, OF_PUMPS).status_code == status
+    assert clients["bob"].delete(OF_PUMPS).status_code == 204
+    assert clients["bob"].get(f"{URL}/templates/pump/*/-/detectable").json() == found  # slashes as they are
+    for method in ("GET", "POST", "DELETE"):
+        unknown = clients["ada"].ask(method, f"{URL}/templates/pump/-/detectable")
+        assert (unknown.status_code, error_of(unknown)["message"]) == (404, "there is no template 'pump'")
+    assert len(access_log(clients)) == 0  # nothing changed
+
+
+@pytest.mark.slow
+def test_what_can_be_found_in_a_signal_is_ended(clients: dict[str, Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object, progress: Callable[[int, int], None], **more: object) -> None:
+        while True:
+            progress(1, 30)
+            time.sleep(0.01)
+
+    monkeypatch.setattr(detectability, "detectable", endless)
+    path = f"{URL}/signals/pump/1/-/detectable"
+    assert clients["bob"].delete(path).status_code == 204  # there is none
+    assert clients["bob"].post(path).status_code == 202
+    assert clients["bob"].delete(path).status_code == 204
+    until(lambda: clients["bob"].get(path).json()["stage"] != "running")
+    assert clients["bob"].get(path).json()["stage"] == "cancelled"
+    assert clients["cy"].delete(path).status_code == 403

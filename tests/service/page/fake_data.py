@@ -181,6 +181,12 @@ def detectable(stage: str, **more: Any) -> dict[str, Any]:
     } | more  # fmt: skip
 
 
+def template_detectable(stage: str, *tried: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The same of the signals of a template."""
+    found = {"stage": stage, "signals": 34, "chosen": 5, "sentences": [], "tried": list(tried), "message": ""}
+    return found | more
+
+
 def many_trial(**more: Any) -> dict[str, Any]:
     """A trial of many signals that is over."""
     found = [("plant/pump 3/pressure", 1, 9), ("hall/door", 2, 5), ("lab/new sensor", 4, 4)]

@@ -199,6 +199,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._store(body)
             case ["templates"]:
                 return {"templates": fake.templates}
+            case ["templates", _, "-", "detectable"]:
+                return fake.detectable.pop(0) if fake.detectable else data.template_detectable("none")
             case ["templates", match]:
                 of_file = [one["file"] for one in fake.templates if one["match"] == unquote(match) and one["file"]]
                 others = [one for one in fake.templates if one["match"] != unquote(match)]

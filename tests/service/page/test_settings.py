@@ -56,6 +56,13 @@ def test_what_can_be_found_is_said_when_somebody_asks(opened, monitor):
     monitor.detectable = [data.detectable("failed", message="values must change")]
     panel.get_by_role("button", name="Inject faults").click()
     expect(panel).to_contain_text("It cannot be told: values must change.")
+    monitor.detectable = [running] * 1000
+    panel.get_by_role("button", name="Inject faults").click()
+    panel.get_by_role("button", name="End", exact=True).click()
+    expect(panel).to_contain_text("Ending…")
+    monitor.detectable = [data.detectable("cancelled")] * 3
+    expect(panel).to_contain_text("Faults injected into copies of the stored past show")
+    assert monitor.calls[-1] == ("DELETE", f"/signals/{PUMP}/-/detectable", None)
 
 
 def test_a_trial_is_ended(opened, monitor):

@@ -4,7 +4,7 @@ import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
 
-from tests.service.page.fake_data import many_trial, template  # noqa: E402
+from tests.service.page.fake_data import detectable, many_trial, template, template_detectable  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -197,3 +197,86 @@ def test_a_template_is_changed_with_the_keyboard_alone(opened, monitor):
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Templates")).to_be_focused()
     assert monitor.calls == [("POST", "/templates", {"match": MOTORS, "detector": {"alarm_rate": "1/day"}})]
+
+
+MOTOR = "line 6/motor 6/load"
+SENTENCES = [
+    "at 1/week, in the median of 3 signals, a shift of between 0.8 and 0.9 bar is found within 20 min in 27 of 30 "
+    f"cases (95% interval 74% to 97%); in the worst, {MOTOR}, within 65 min in 27 of 30 cases",
+    "at 1/week, in the median of 3 signals, a stuck sensor is found in only 3 of 30 cases (95% interval 3% to 26%); "
+    "no signal is worse",
+]
+OWN = "at 1/week a shift of 0.9 bar is found within 65 min in 27 of 30 cases (95% interval 74% to 97%)"
+
+
+def of_template(monitor):
+    """The template has signals; what was found in three of them."""
+    for number in (6, 7, 8):
+        monitor.signals[f"line {number % 7}/motor {number}/load"]["template"] = MOTORS
+    done = {"signal": MOTOR, **detectable("done", sentences=[OWN])}
+    failed = {"signal": "line 1/motor 8/load", **detectable("failed", message="values must change")}
+    return done, failed, {"signal": "line 0/motor 7/load", **detectable("running", done=7, total=30)}
+
+
+def test_what_a_templates_signals_find_is_said_when_somebody_asks(opened, monitor):
+    done, failed, running = of_template(monitor)
+    page = opened("#/status")
+    card = page.locator(".card", has_text=MOTORS)
+    card.get_by_text("What can be found?").click()
+    expect(card).to_contain_text("Each signal takes up to two minutes.")
+    last = {**running, "stage": "done"}
+    monitor.detectable = [
+        template_detectable("running", running),
+        template_detectable("running", done, failed, running),
+        template_detectable("done", done, failed, last, sentences=SENTENCES),
+    ]
+    card.get_by_role("button", name="Inject faults").click()
+    expect(card).to_contain_text("Signal 1 of 5, line 0/motor 7/load: injected faults at 7 of 30 places…")
+    expect(card).to_contain_text("Signal 3 of 5")
+    expect(card.locator(".found > div > div > ul > li")).to_have_text([one[0].upper() + one[1:] for one in SENTENCES])
+    expect(card).to_contain_text("From faults injected into the past of 2 of 34 signals.")
+    expect(card.get_by_role("button", name="End", exact=True)).to_be_hidden()
+    assert monitor.calls == [("POST", f"/templates/{MOTORS}/-/detectable", None)]
+    card.get_by_text("Each signal", exact=True).click()
+    expect(card.locator(".of-signal").nth(0)).to_contain_text("At 1/week a shift of 0.9 bar is found within 65 min")
+    expect(card.locator(".of-signal").nth(1)).to_contain_text("It cannot be told: values must change.")
+    card.get_by_role("link", name=MOTOR).click()
+    expect(page.get_by_role("heading", name=MOTOR)).to_be_visible()
+
+
+def test_faults_in_a_templates_signals_go_on_unseen_and_are_ended(opened, monitor):
+    done, _, running = of_template(monitor)
+    monitor.detectable = [template_detectable("running", done, running)] * 1000
+    page = opened("#/status")
+    card = page.locator(".card", has_text=MOTORS)
+    card.get_by_text("What can be found?").click()
+    expect(card).to_contain_text("Signal 2 of 5")
+    assert monitor.calls == []  # somebody else began it
+    card.get_by_text("What can be found?").click()
+    expect(card.get_by_text("Signal 2 of 5")).to_be_hidden()
+    card.get_by_text("What can be found?").click()
+    card.get_by_role("button", name="End", exact=True).click()
+    expect(card).to_contain_text("Ending…")
+    cancelled = template_detectable("cancelled", done, {**running, "stage": "cancelled"}, sentences=SENTENCES[1:])
+    monitor.detectable = [cancelled] * 3
+    expect(card).to_contain_text("of 1 of 34 signals. It was ended before all 5 were tried.")
+    assert monitor.calls == [("DELETE", f"/templates/{MOTORS}/-/detectable", None)]
+    monitor.detectable = []
+    monitor.role = "read"
+    page.reload()
+    card.get_by_text("What can be found?").click()
+    expect(card).to_contain_text("Each signal takes up to two minutes.")
+    expect(card.get_by_role("button")).to_have_count(0)
+
+
+def test_what_cannot_be_told_of_a_template_is_said(opened, monitor, complaints):
+    of_template(monitor)
+    page = opened("#/status")
+    card = page.locator(".card", has_text=MOTORS)
+    card.get_by_text("What can be found?").click()
+    monitor.refusal = "2 trials run already: wait for one of them, or end it"
+    card.get_by_role("button", name="Inject faults").click()
+    expect(card).to_contain_text(monitor.refusal)
+    expect(card.get_by_role("button", name="Inject faults")).to_be_enabled()
+    assert all("422" in complaint for complaint in complaints)
+    complaints.clear()

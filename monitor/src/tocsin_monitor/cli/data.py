@@ -293,13 +293,24 @@ def report(
 def _certificates(
     store: "Store", report: "Report", settings: "Settings", most: int
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What can be found in some signals of a report, by name."""
+    """What can be found in some signals of a report, by name, and in those of them that have the same template."""
+    from tocsin.evaluation import Detectability, median_and_worst
     from tocsin_monitor.engine.detectability import DetectableRun
 
     attended = {one.row.name: one.row for one in (*report.by_attention, *report.signals)}
+    by_template: dict[str, dict[str, Detectability]] = {}
     for name, row in list(attended.items())[:most]:
         say(f"{name}: injecting faults")
-        yield name, DetectableRun.alone(store, row, settings)
+        found = DetectableRun.alone(store, row, settings)
+        if isinstance(found, str):
+            yield name, (found,)
+            continue
+        yield name, tuple(found.sentences)
+        if row.template is not None:
+            by_template.setdefault(row.template, {})[name] = found
+    for match, several in by_template.items():
+        if len(several) > 1:
+            yield f"template {match}", tuple(median_and_worst(several))
 
 
 def _mail_sink(settings: "Settings", name: str) -> "MailSettings":

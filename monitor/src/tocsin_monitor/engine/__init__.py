@@ -1,6 +1,6 @@
 """The engine: takes observations, judges them, stores everything, and returns the verdicts."""
 
-from tocsin_monitor.engine.detectability import DetectableProgress
+from tocsin_monitor.engine.detectability import DetectableProgress, TemplateDetectable
 from tocsin_monitor.engine.engine import Engine
 from tocsin_monitor.engine.lifecycle import Affected
 from tocsin_monitor.engine.pending_imports import Progress
@@ -19,5 +19,6 @@ __all__ = [
     "SignalDetails",
     "SignalFinding",
     "SignalStatus",
+    "TemplateDetectable",
     "TrialProgress",
 ]

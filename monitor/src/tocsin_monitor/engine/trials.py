@@ -6,7 +6,7 @@ A trial runs on a thread of its own with detectors of its own. It only reads the
 import logging
 import random
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -14,9 +14,14 @@ from typing import Annotated, Any, TypeVar
 
 from tocsin.detection import Incident
 from tocsin_monitor.config import SignalTemplate
+from tocsin_monitor.engine import detectability
 from tocsin_monitor.engine.changes import DetectorReplacement
-from tocsin_monitor.engine.detectability import MOST_ROWS as MOST_INJECTED_INTO
-from tocsin_monitor.engine.detectability import DetectableProgress, DetectableRun
+from tocsin_monitor.engine.detectability import (
+    DetectableProgress,
+    DetectableRun,
+    TemplateDetectable,
+    TemplateDetectableRun,
+)
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import nanoseconds
 from tocsin_monitor.engine.lifecycle import affected, changed, configured, templated
@@ -142,10 +147,10 @@ class ManyProgress:
     message: Annotated[str, Shown("Why it failed.")] = ""
 
 
-def sample(names: Sequence[str]) -> list[str]:
+def sample(names: Sequence[str], most: int) -> list[str]:
     """Some of these signals, the same every time: a second trial has to be comparable with the first."""
     ordered = sorted(names)
-    return sorted(random.Random(0).sample(ordered, MOST_SIGNALS)) if len(ordered) > MOST_SIGNALS else ordered  # noqa: S311
+    return sorted(random.Random(0).sample(ordered, most)) if len(ordered) > most else ordered  # noqa: S311
 
 
 class ManyRun:
@@ -207,8 +212,11 @@ MOST_THREADS = 2 * AT_ONCE
 # How many results of each kind are kept.
 KEPT = 100
 
-Key = TypeVar("Key", str, int)
-Run = TypeVar("Run", TrialRun, ManyRun, DetectableRun)
+#: A template, and the patterns of names to which those are limited who may see the run.
+TemplateKey = tuple[str, tuple[str, ...]]
+AnyRun = TrialRun | ManyRun | DetectableRun | TemplateDetectableRun
+Key = TypeVar("Key", str, int, TemplateKey)
+Run = TypeVar("Run", TrialRun, ManyRun, DetectableRun, TemplateDetectableRun)
 
 
 class Trials:
@@ -221,6 +229,7 @@ class Trials:
         self._of_signals: dict[str, TrialRun] = {}
         self._of_many: dict[int, ManyRun] = {}
         self._of_faults: dict[str, DetectableRun] = {}
+        self._of_template_faults: dict[TemplateKey, TemplateDetectableRun] = {}
         self._numbers = count(1)
         self._threads = 0
         self._stopped = False
@@ -276,7 +285,7 @@ class Trials:
     def start_faults(self, name: str) -> DetectableProgress:
         """Begin to inject faults into what is stored of a signal; a run for the same signal is ended."""
         signal = self._state.signal(name)
-        run = DetectableRun(self._state.store, Limits(MOST_INJECTED_INTO, MOST_SECONDS))
+        run = DetectableRun(self._state.store, _fault_limits())
         new = self._detectors.fresh(signal.row, signal.reference)
         self._start(self._of_faults, name, run, partial(run.run, new))
         return run.progress
@@ -288,6 +297,32 @@ class Trials:
             run = self._of_faults.get(name)
         return DetectableProgress("none") if run is None else run.progress
 
+    def cancel_faults(self, name: str) -> None:
+        """End it."""
+        self._state.signal(name)
+        self._end(self._of_faults, name)
+
+    def start_template_faults(self, key: TemplateKey, names: Collection[str]) -> TemplateDetectable:
+        """Begin to inject faults into some of these signals of a template; a run with the same key is ended."""
+        chosen, signals = self._chosen(names, detectability.MOST_SIGNALS)
+        run = TemplateDetectableRun(self._state.store, chosen, signals, _fault_limits())
+
+        def fresh(signal: MonitoredSignal) -> MonitoredSignal:
+            return self._detectors.fresh(signal.row, signal.reference)
+
+        self._start(self._of_template_faults, key, run, partial(run.run, fresh))
+        return run.progress
+
+    def progress_of_template_faults(self, key: TemplateKey) -> TemplateDetectable:
+        """How far that is."""
+        with self._lock:
+            run = self._of_template_faults.get(key)
+        return TemplateDetectable("none") if run is None else run.progress
+
+    def cancel_template_faults(self, key: TemplateKey) -> None:
+        """End it; what it found so far is kept."""
+        self._end(self._of_template_faults, key)
+
     def stop(self) -> None:
         """End all: the monitor stops."""
         with self._lock:
@@ -295,8 +330,15 @@ class Trials:
             for run in self._all():
                 run.limits.stop.set()
 
-    def _all(self) -> list[TrialRun | ManyRun | DetectableRun]:
-        return [*self._of_signals.values(), *self._of_many.values(), *self._of_faults.values()]
+    def _all(self) -> list[AnyRun]:
+        runs = (self._of_signals, self._of_many, self._of_faults, self._of_template_faults)
+        return [run for some in runs for run in some.values()]
+
+    def _end(self, runs: Mapping[Key, Run], key: Key) -> None:
+        with self._lock:
+            run = runs.get(key)
+        if run is not None:
+            run.limits.stop.set()
 
     def _of_signal(self, name: str) -> TrialRun:
         with self._lock:
@@ -315,20 +357,25 @@ class Trials:
     def _start_many(
         self, names: Collection[str], wanted: Callable[[SignalRow], SignalRow], by: str, since: int | None
     ) -> int:
-        with self._state.lock:
-            signals = self._state.signals
-            watched = [name for name in names if name in signals]
-            chosen = [signals[name] for name in sample(watched)]
-        if not chosen:
-            raise RefusedError("there is no signal to try this on")
+        chosen, watched = self._chosen(names, MOST_SIGNALS)
         self._check_one(chosen, wanted)
-        number, run = next(self._numbers), ManyRun(self._state.store, chosen, len(watched), since, _limits(), by)
+        number, run = next(self._numbers), ManyRun(self._state.store, chosen, watched, since, _limits(), by)
 
         def fresh(signal: MonitoredSignal) -> MonitoredSignal:
             return self._detectors.fresh(wanted(signal.row), signal.reference)
 
         self._start(self._of_many, number, run, partial(run.run, fresh))
         return number
+
+    def _chosen(self, names: Collection[str], most: int) -> tuple[list[MonitoredSignal], int]:
+        """Some of these signals, and out of how many."""
+        with self._state.lock:
+            signals = self._state.signals
+            watched = [name for name in names if name in signals]
+            chosen = [signals[name] for name in sample(watched, most)]
+        if not chosen:
+            raise RefusedError("there is no signal to try this on")
+        return chosen, len(watched)
 
     def _check_one(self, chosen: Sequence[MonitoredSignal], wanted: Callable[[SignalRow], SignalRow]) -> None:
         """Refuse at once what no signal can take, such as an unknown setting."""
@@ -359,7 +406,7 @@ class Trials:
             self._threads += 1
         threading.Thread(target=self._guarded, args=(run, work), name="tocsin-trial", daemon=True).start()
 
-    def _guarded(self, run: TrialRun | ManyRun | DetectableRun, work: Callable[[], None]) -> None:
+    def _guarded(self, run: AnyRun, work: Callable[[], None]) -> None:
         try:
             work()
         except Exception as error:
@@ -372,3 +419,7 @@ class Trials:
 
 def _limits() -> Limits:
     return Limits(MOST_ROWS, MOST_SECONDS)
+
+
+def _fault_limits() -> Limits:
+    return Limits(detectability.MOST_ROWS, MOST_SECONDS)

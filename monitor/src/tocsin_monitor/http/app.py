@@ -63,7 +63,8 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
         observations.router, imports.router, detectors.router, detectors.clock_router, trials.router,
         trials.faults_router, signals.router, incidents.router, incidents.annotations_router, events.router,
         maintenance.router, access.router,
-        access.log_router, stream.router, status.router, signal_templates.router, bulk.router, trials.many_router,
+        access.log_router, stream.router, status.router, trials.template_faults_router, signal_templates.router,
+        bulk.router, trials.many_router,
     ):  # fmt: skip
         app.include_router(router, prefix=PREFIX)
     app.include_router(azure.router, prefix=azure.PREFIX)

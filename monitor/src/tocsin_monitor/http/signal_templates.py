@@ -16,6 +16,17 @@ from tocsin_monitor.observations import LONGEST_NAME
 router = ApiRouter(prefix="/templates", tags=["templates"])
 
 
+Match = Annotated[
+    str,
+    Path(
+        description="Its pattern, percent-encoded; it may contain slashes, encoded or not.",
+        min_length=1,
+        max_length=LONGEST_NAME,
+        examples=["pump/*"],
+    ),
+]
+
+
 @router.get("", summary="Templates of signals", response_model=Templates)
 async def list_templates(monitor: Monitor, caller: READER) -> Response:
     """In the order in which they are tried for a new signal; stored ones that cannot be used come last."""
@@ -30,19 +41,7 @@ async def put(given: SignalTemplate, monitor: Monitor, caller: ADMIN) -> Respons
 
 
 @router.delete("/{match:path}", summary="Remove a stored template", response_model=AffectedOut)
-async def remove(
-    match: Annotated[
-        str,
-        Path(
-            description="Its pattern, percent-encoded; it may contain slashes, encoded or not.",
-            min_length=1,
-            max_length=LONGEST_NAME,
-            examples=["pump/*"],
-        ),
-    ],
-    monitor: Monitor,
-    caller: ADMIN,
-) -> Response:
+async def remove(match: Match, monitor: Monitor, caller: ADMIN) -> Response:
     """If the settings file has one with this pattern, it applies again. Signals that exist stay as they are."""
     check_ready(monitor)
     return reply(json_of(Affected, await done(monitor.engine.templates.remove(match))))

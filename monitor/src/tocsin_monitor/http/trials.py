@@ -1,4 +1,4 @@
-"""Trials of other settings on stored observations."""
+"""Trials on stored observations: of other settings, and of which faults would be found."""
 
 from dataclasses import asdict
 from types import GenericAlias
@@ -10,14 +10,16 @@ from pydantic import AfterValidator, BaseModel, Field
 from tocsin.evaluation import Finding
 from tocsin_monitor.as_json import json_of
 from tocsin_monitor.config import SignalTemplate
-from tocsin_monitor.engine import DetectableProgress, ManyProgress, SignalFinding, TrialProgress
-from tocsin_monitor.http.auth import READER, WRITER
+from tocsin_monitor.engine import DetectableProgress, ManyProgress, SignalFinding, TemplateDetectable, TrialProgress
+from tocsin_monitor.errors import UnknownError
+from tocsin_monitor.http.auth import READER, WRITER, Caller
 from tocsin_monitor.http.bulk import Chosen, chosen_names
 from tocsin_monitor.http.incidents import LARGEST_ID
-from tocsin_monitor.http.monitor_access import Monitor, check_ready, reply
+from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, check_ready, reply
 from tocsin_monitor.http.replies import model_of
 from tocsin_monitor.http.requests import Given, Groups, Model, finite
 from tocsin_monitor.http.routes import ApiRouter
+from tocsin_monitor.http.signal_templates import Match
 from tocsin_monitor.http.signals import Name
 
 router = ApiRouter(prefix="/signals/{name:path}/-/trial", tags=["signals"])
@@ -78,6 +80,66 @@ async def inject(name: Name, monitor: Monitor, caller: WRITER) -> Response:
 async def injected(name: Name, monitor: Monitor, caller: READER) -> Response:
     """How far the newest injection of faults is, and what was found."""
     return reply(_detectable_json(monitor.engine.trials.progress_of_faults(name)))
+
+
+@faults_router.delete("", summary="End the injection of faults", status_code=204)
+async def end_injecting(name: Name, monitor: Monitor, caller: WRITER) -> Response:
+    """Nothing happens if there is none."""
+    monitor.engine.trials.cancel_faults(name)
+    return Response(status_code=204)
+
+
+template_faults_router = ApiRouter(prefix="/templates/{match:path}/-/detectable", tags=["templates"])
+
+SignalDetectableOut = model_of(
+    "SignalDetectableOut", "Which faults a signal of a template finds.", DetectableProgress, signal=str,
+    findings=list[Finding],
+)  # fmt: skip
+
+TemplateDetectableOut = model_of(
+    "TemplateDetectableOut", "Which faults the signals of a template find.", TemplateDetectable,
+    tried=Annotated[
+        GenericAlias(list, (SignalDetectableOut,)),
+        Field(description="The signals tried so far, each as if it were asked for alone; the last one may be running."),
+    ],
+)  # fmt: skip
+
+
+@template_faults_router.post(
+    "", summary="Find out which faults a template's signals find", status_code=202, response_model=TemplateDetectableOut
+)
+async def inject_for_template(match: Match, monitor: Monitor, caller: WRITER) -> Response:
+    """Starts in the background: faults are injected into up to 5 of its signals that the token is for."""
+    check_ready(monitor)
+    key = _template_key(match, monitor, caller)
+    names = [one.name for one in monitor.engine.overview() if one.template == match and caller.may_see(one.name)]
+    return reply(_template_json(monitor.engine.trials.start_template_faults(key, names)), 202)
+
+
+@template_faults_router.get("", summary="Which faults a template's signals find", response_model=TemplateDetectableOut)
+async def injected_for_template(match: Match, monitor: Monitor, caller: READER) -> Response:
+    """How far the newest run is, and what was found. Tokens for the same signals share a run."""
+    key = _template_key(match, monitor, caller)
+    return reply(_template_json(monitor.engine.trials.progress_of_template_faults(key)))
+
+
+@template_faults_router.delete("", summary="End the injection of faults into a template's signals", status_code=204)
+async def end_injecting_for_template(match: Match, monitor: Monitor, caller: WRITER) -> Response:
+    """What was found so far can still be read."""
+    monitor.engine.trials.cancel_template_faults(_template_key(match, monitor, caller))
+    return Response(status_code=204)
+
+
+def _template_key(match: str, monitor: MonitorAccess, caller: Caller) -> tuple[str, tuple[str, ...]]:
+    """By what a template's run is known to those who may see the same signals; UnknownError without such a template."""
+    if match not in {one.template.match for one in monitor.engine.templates.known}:
+        raise UnknownError(f"there is no template {match!r:.210}")
+    return match, caller.patterns
+
+
+def _template_json(found: TemplateDetectable) -> dict[str, Any]:
+    tried = [{"signal": name, **_detectable_json(one)} for name, one in found.tried]
+    return {**json_of(TemplateDetectable, found), "tried": tried}
 
 
 many_router = ApiRouter(prefix="/trials", tags=["bulk"])

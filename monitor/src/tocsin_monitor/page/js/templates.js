@@ -2,6 +2,7 @@
 
 import { address } from "./address.js";
 import { get, request } from "./api.js";
+import { detectableOfTemplate } from "./detectable.js";
 import { confirmed } from "./dialogs.js";
 import { el, nameOf } from "./dom.js";
 import { fleet } from "./fleet.js";
@@ -72,6 +73,7 @@ function card(known, change) {
     ),
     allowed("admin") &&
       el("div", { class: "actions" }, button("Change", () => editTemplate(known)), stored && end),
+    many > 0 && detectableOfTemplate(match),
   );
 }
 
