@@ -14,6 +14,7 @@ import pytest
 
 from tests.cases import full
 from tests.cli.calling import invoke, run_process, words
+from tests.service.engine.helpers import until
 from tests.service.process import MonitorProcess
 from tocsin_monitor.store import Store
 from tocsin_monitor.tokens import hash_token, looks_like_token
@@ -291,6 +292,7 @@ def test_serve_says_where_it_is_what_is_taken_and_what_it_resumed(data):
 
     with MonitorProcess(data.parent, environment={"TOCSIN_STORAGE__FOLDER": str(data)}) as resumed:
         resumed.start()
+        until(lambda: "resumed: " in resumed.log.read_text())  # it says so just after it is ready
         resumed.stop()
         assert "resumed: 1 signals" in resumed.log.read_text()
 

@@ -18,8 +18,8 @@ from tests.service.sinks.certificates import make_certificate
 from tests.service.sinks.office import Office
 from tests.service.sinks.post import PASSWORD, Post
 from tests.service.test_tls import write_certificate
-from tocsin_monitor.doctor import checks
-from tocsin_monitor.doctor.checks import validity_of
+from tocsin_monitor import doctor
+from tocsin_monitor.doctor import validity_of
 from tocsin_monitor.store import Store, TemplateRow
 from tocsin_monitor.store.migrations import newest_version
 
@@ -138,7 +138,7 @@ class TestDoctor:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with_token(tmp_path)
-        monkeypatch.setattr(checks, "TOO_FEW", 2**60)
+        monkeypatch.setattr(doctor, "TOO_FEW", 2**60)
         found, code = examined(tmp_path, f'[storage]\nurl = "sqlite:///{tmp_path}/data/tocsin.db"\n')
         assert (found["disk space"]["state"], code) == ("failed", 1)
         assert str(tmp_path / "data") in found["disk space"]["message"]

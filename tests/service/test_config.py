@@ -218,7 +218,7 @@ def test_a_variable_that_may_be_misspelt_is_told_of():
         ("[[sources.mqtt]]\nname = 'm'\ntopics = ['t']\nsignal = '{'", "sources.mqtt[0].signal: "),
         (
             "[[sources.prometheus]]\nname = 'p'\nqueries = [{query = 'up', signal = '{a b}'}]",
-            "sources.prometheus[0].queries[0].signal: {a b} must be a name",
+            "sources.prometheus[0].queries[0].signal: a field of a template must be a name or a number in braces",
         ),
         ("[[sinks.mqtt]]\nname = 'm'\ntopic = 'x/{topic}'", "sinks.mqtt[0].topic: {topic} is not a known placeholder"),
         ("[[sinks.webhook]]\nname = 'a'\nurl = 'http://x'\n[[sinks.mqtt]]\nname = 'a'", "a more than once"),

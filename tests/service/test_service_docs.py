@@ -24,7 +24,7 @@ from tocsin_monitor.http.requests import Label
 from tocsin_monitor.http.status import STATES, SignalMetrics
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import Status
-from tocsin_monitor.sinks.notices import _ALARM, _SIGNAL, fields_of
+from tocsin_monitor.sinks.notices import _INCIDENT, _SIGNAL, fields_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROLES = (
@@ -155,7 +155,7 @@ def test_every_label_is_documented():
 
 def test_every_field_of_texts_is_documented():
     documented = {field for fields, _ in rows("notifications.md", 2) for field in re.findall(r"\w+", fields)}
-    assert set(fields_of(_ALARM, _SIGNAL, "firing", "")) <= documented
+    assert set(fields_of(_INCIDENT, _SIGNAL, "firing", "")) <= documented
 
 
 MONITOR_PAGES = ("monitor.md", "operations.md", "notifications.md", "connecting.md", "settings.md", "api.md")

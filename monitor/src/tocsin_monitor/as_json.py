@@ -42,14 +42,9 @@ def time_or_none(nanoseconds: int | None) -> str | None:
     return None if nanoseconds is None else time_text(nanoseconds)
 
 
-def number_or_none(value: float | None) -> float | None:
-    """A number that JSON can write, or None."""
-    return None if value is None else number(value)
-
-
-def number(value: float) -> float | None:
+def number(value: float | None) -> float | None:
     """A number, or None if JSON cannot write it: NaN for a missing number, infinity for no bound."""
-    return value if value - value == 0.0 else None
+    return value if value is not None and value - value == 0.0 else None
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
@@ -96,7 +91,7 @@ def _writer(field: DeclaredField) -> Callable[[Any], Any]:
     if field.is_time:
         return time_or_none
     if field.is_number:
-        return number_or_none
+        return number
     if field.origin is Mapping:
         return lambda numbers: {name: number(value) for name, value in numbers.items()}
     return lambda value: value

@@ -30,7 +30,6 @@ class Export:
         self._features = list(dict.fromkeys(name for signal in signals for name in _features(signal)))
 
     def observations(self) -> Iterator[Columns]:
-        """The observations, signal by signal and by time."""
         for signal, rows in self._pieces():
             yield {**self._keys(signal, rows), **self._parts(signal, rows, "value", prefix="")}
 
@@ -97,6 +96,6 @@ def _column(field: DeclaredField, rows: Sequence[IncidentRow]) -> NDArray[Any]:
         return np.array(["NaT" if time is None else np.datetime64(time, "ns") for time in given], "datetime64[ns]")
     if field.origin is tuple:
         return np.array([", ".join(one) for one in given], dtype=object)
-    if field.is_text or field.optional:
+    if field.optional or field.type not in (int, float, bool):
         return np.array(["" if one is None else str(one) for one in given], dtype=object)
     return np.array(given, dtype=field.type)

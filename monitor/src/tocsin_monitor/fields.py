@@ -44,11 +44,6 @@ class DeclaredField:
         return self.type is float
 
     @property
-    def is_text(self) -> bool:
-        """Whether it is stored as text: any type that no database has."""
-        return self.type not in (int, float, bool)
-
-    @property
     def origin(self) -> Any:
         """Of a type with arguments, the type without them."""
         return get_origin(self.type) or self.type

@@ -7,19 +7,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
 
 
+@dataclass(eq=False, slots=True)
 class StreamMessage:
     """A message of the live stream that pages follow. `number` orders those of one run; the id names the run too."""
 
-    __slots__ = ("_written", "data", "id", "kind", "number")
-
-    def __init__(self, number: int, identity: str, kind: str, data: dict[str, Any]) -> None:
-        self.number, self.id, self.kind, self.data = number, identity, kind, data
-        self._written: bytes | None = None
+    number: int
+    id: str
+    kind: str
+    data: dict[str, Any]
+    _written: bytes | None = field(default=None, init=False)
 
     def limited_to(self, may_see: Callable[[str], bool]) -> "StreamMessage | None":
         """The message for a caller who may see only some signals; None if it is about others."""
@@ -50,28 +52,6 @@ class FullHubError(Exception):
     """The limit of subscribers is reached."""
 
 
-@dataclass(eq=False)
-class _Loop:
-    """An event loop with subscribers. It is woken once, however many messages are published before it runs."""
-
-    loop: asyncio.AbstractEventLoop
-    subscriptions: set["Subscription"] = field(default_factory=set)
-    woken: bool = False
-
-    def call(self, function: Callable[[], object]) -> bool:
-        """Make the loop call a function soon; false if the loop is closed and has no subscribers anymore."""
-        try:
-            self.loop.call_soon_threadsafe(function)
-        except RuntimeError:
-            return False
-        return True
-
-    def wake(self) -> None:
-        self.woken = False
-        for subscription in tuple(self.subscriptions):
-            subscription.wake()
-
-
 @dataclass
 class _Watch:
     """A signal whose every verdict a subscriber wants, or wanted until recently."""
@@ -81,7 +61,7 @@ class _Watch:
 
 
 class Hub:
-    """Accepts messages from any thread and hands them to subscribers.
+    """Accepts messages from any thread and hands them to subscribers, all of which are of one event loop.
 
     A ring holds the newest messages. Subscribers read it at their own pace, so publishing costs the same for none as
     for a thousand. "verdicts" (the latest of each signal) are collected into one message every `pace` seconds, and
@@ -97,7 +77,9 @@ class Hub:
         self._ring: deque[StreamMessage] = deque(maxlen=size)
         self._number = 0
         self._lost = 0  # the newest message that is no longer in the ring
-        self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._woken = False  # the loop wakes the subscribers once, however much is published before it runs
+        self._subscriptions: set[Subscription] = set()
         self._watches: dict[str, _Watch] = {}
         self._lapsed: dict[str, int] = {}  # signals no longer watched, and the newest message when that ended
         self._gathered: dict[str, Any] = {}
@@ -136,7 +118,7 @@ class Hub:
         "reset".
         """
         with self._lock:
-            if self._closed or sum(len(loop.subscriptions) for loop in self._loops.values()) >= MOST_SUBSCRIBERS:
+            if self._closed or len(self._subscriptions) >= MOST_SUBSCRIBERS:
                 raise FullHubError(f"all {MOST_SUBSCRIBERS} live streams are in use: try again later")
             if self._gathered:
                 self._flush()
@@ -146,7 +128,10 @@ class Hub:
             start = None if position is None else self._identity(position)
             subscription = Subscription(self, wanted, position, start)
             running = asyncio.get_running_loop()
-            self._loops.setdefault(running, _Loop(running)).subscriptions.add(subscription)
+            if running is not self._loop:
+                self._forget_all()
+                self._loop, self._woken = running, False
+            self._subscriptions.add(subscription)
             for name in wanted:
                 self._watches.setdefault(name, _Watch()).subscribers += 1
             return subscription
@@ -154,18 +139,14 @@ class Hub:
     def leave(self, subscription: "Subscription") -> None:
         """Remove a subscription; it calls this when it is closed."""
         with self._lock:
-            for loop in tuple(self._loops.values()):
-                if subscription in loop.subscriptions:
-                    self._remove(loop, subscription)
+            if subscription in self._subscriptions:
+                self._remove(subscription)
 
     @property
     def subscribers(self) -> int:
-        """The number of open subscriptions."""
-        with self._lock:
-            return sum(len(loop.subscriptions) for loop in self._loops.values())
+        return len(self._subscriptions)
 
     def close(self) -> None:
-        """End all subscriptions."""
         with self._lock:
             self._closed = True
             self._wake()
@@ -204,12 +185,10 @@ class Hub:
         wait = self._last_verdicts + self._pace - now
         if wait <= 0:
             self._flush()
-        elif self._loops and self._timer_due < now:
+        elif self._loop is not None and self._subscriptions and self._timer_due < now:
             # If nothing else is published, a timer in a subscriber's loop sends these verdicts in time.
             self._timer_due = now + wait
-            loop = next(iter(self._loops.values()))
-            if not loop.call(lambda: loop.loop.call_later(wait, self._time_is_up)):
-                self._forget(loop)
+            self._call(partial(self._loop.call_later, wait, self._time_is_up))
 
     def _time_is_up(self) -> None:
         with self._lock:
@@ -229,23 +208,32 @@ class Hub:
         return StreamMessage(self._number, self._identity(self._number), kind, data)
 
     def _wake(self) -> None:
-        for loop in tuple(self._loops.values()):
-            if not loop.woken:
-                loop.woken = True
-                if not loop.call(loop.wake):
-                    self._forget(loop)
+        if self._subscriptions and not self._woken:
+            self._woken = True
+            self._call(self._wake_all)
 
-    def _forget(self, loop: _Loop) -> None:
-        for subscription in tuple(loop.subscriptions):
-            self._remove(loop, subscription)
+    def _wake_all(self) -> None:
+        self._woken = False
+        for subscription in tuple(self._subscriptions):
+            subscription.wake()
 
-    def _remove(self, loop: _Loop, subscription: "Subscription") -> None:
-        loop.subscriptions.discard(subscription)
+    def _call(self, function: Callable[[], object]) -> None:
+        """Make the loop call a function soon. If it is closed, it has no subscribers anymore."""
+        try:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(function)
+        except RuntimeError:
+            self._forget_all()
+
+    def _forget_all(self) -> None:
+        for subscription in tuple(self._subscriptions):
+            self._remove(subscription)
+
+    def _remove(self, subscription: "Subscription") -> None:
+        self._subscriptions.discard(subscription)
         for name in subscription.signals:
             self._watches[name].subscribers -= 1
             self._watches[name].left = time.monotonic()
-        if not loop.subscriptions:
-            del self._loops[loop.loop]
 
     def _identity(self, number: int) -> str:
         return f"{self.run}-{number}"

@@ -56,7 +56,6 @@ class HistoryFile:
 
     @property
     def problems(self) -> list[str]:
-        """The problems found in the file."""
         found = [*self._signals.problems, *(problem for signal in self._signals for problem in signal.problems)]
         return [str(problem) for problem in merge_problems(found)]
 

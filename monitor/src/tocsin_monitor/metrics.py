@@ -1,10 +1,14 @@
-"""The monitor's own metrics, for Prometheus."""
+"""The monitor's own metrics, for Prometheus, and how its sources and sinks are doing."""
 
 import time
+from collections import Counter as Counts
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from tocsin_monitor.fields import Shown, Time
 
 # From an idle tick to one that waits for a slow disk.
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -76,5 +80,25 @@ class Metrics:
         return kind(name, about, labels, registry=self.registry, **more)
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+@dataclass
+class SinkHealth:
+    """The health of a sink."""
+
+    last_success: Time | None = None
+    last_error: str | None = None
+    last_error_time: Time | None = None
+
+
+@dataclass
+class SourceHealth(SinkHealth):
+    """The health of a source, or of a format that others push."""
+
+    received: Annotated[int, Shown("How many observations came from it since the monitor started.")] = 0
+    skipped: Annotated[int, Shown("How many things that are no observation, and never will be, it brought.")] = 0
+    left_out: Annotated[
+        Counts[str],
+        Shown("How many points are no observations, such as native histograms, by what they are."),
+    ] = field(default_factory=Counts)

@@ -19,7 +19,7 @@ from tocsin_monitor.engine.block import Allocation, load_kernels
 from tocsin_monitor.errors import MonitorError, NotReadyError, OverloadedError, RefusedError, StoreError
 from tocsin_monitor.http import HttpServer, create_app, create_standby_app
 from tocsin_monitor.http.imports import LEFTOVER
-from tocsin_monitor.http.monitor_access import Figures, MonitorAccess, ReadQueue
+from tocsin_monitor.http.monitor_access import READERS, Figures, MonitorAccess
 from tocsin_monitor.http.server import address_of, listen
 from tocsin_monitor.hub import Hub
 from tocsin_monitor.logs import start_logging
@@ -54,15 +54,10 @@ class Monitor:
             self.sinks = make_sinks(settings, store, self.engine.write, self.metrics)
         except ValueError as error:
             raise RefusedError(str(error)) from error
-        self.figures, self.read_queue = Figures(store), ReadQueue()
+        self.figures, self.read_turns = Figures(store), asyncio.Semaphore(READERS)
         self.app = create_app(self)
         #: The address it listens on, once it does.
         self.address = ""
-
-    @property
-    def resumed(self) -> int:
-        """The number of signals it monitors."""
-        return len(self.engine.overview())
 
     async def run(
         self, listening: socket.socket, stop: asyncio.Event, announce: Announce | None = None,
@@ -127,7 +122,6 @@ class Monitor:
         return what
 
     async def _reload_at(self, asked: asyncio.Event) -> None:
-        """Read the settings again each time that is asked for."""
         while await asked.wait():
             asked.clear()
             try:
@@ -181,7 +175,6 @@ class Standby:
 
     @property
     def progress(self) -> str:
-        """Why it accepts no observations."""
         return f"standby: {self.leader}"
 
     async def run(self, listening: socket.socket, stop: asyncio.Event) -> None:

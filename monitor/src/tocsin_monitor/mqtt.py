@@ -43,14 +43,12 @@ class Message:
     topic: str
     payload: bytes
     qos: int
-    retained: bool
     number: int
     connection: int
     arrival: int
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
         return len(self.payload) + len(self.topic) + _OVERHEAD
 
 
@@ -157,7 +155,6 @@ class BrokerConnection:
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection now."""
         return self._up.is_set()
 
     async def publish(self, topic: str, payload: bytes, *, retain: bool, timeout: float) -> None:
@@ -191,14 +188,8 @@ class BrokerConnection:
             self._client.ack(message.number, message.qos)
 
     def let_go(self, message: Message) -> None:
-        """A message is not held any more."""
         with self._lock:
             self._held -= message.size
-
-    @property
-    def held(self) -> int:
-        """The bytes of the messages that are not let go yet."""
-        return self._held
 
     @property
     def _place(self) -> str:
@@ -209,9 +200,7 @@ class BrokerConnection:
     def _tell(self, callback: Callable[..., None], *arguments: Any) -> None:
         self._loop.call_soon_threadsafe(callback, *arguments)
 
-    def _connected(
-        self, client: Client, data: Any, flags: ConnectFlags, reason: ReasonCode, properties: Properties | None
-    ) -> None:
+    def _connected(self, client: Client, data: Any, flags: ConnectFlags, reason: ReasonCode, *_: Any) -> None:
         if reason.is_failure:
             self._tell(self._on_trouble, f"{self._place} turned us away: {reason}")
             return
@@ -229,9 +218,7 @@ class BrokerConnection:
         error = sys.exc_info()[1]  # paho calls this while it handles the error, but does not pass it on
         self._tell(self._on_trouble, f"{self._place} cannot be reached: {error}")
 
-    def _disconnected(
-        self, client: Client, data: Any, flags: DisconnectFlags, reason: ReasonCode, properties: Properties | None
-    ) -> None:
+    def _disconnected(self, client: Client, data: Any, flags: DisconnectFlags, reason: ReasonCode, *_: Any) -> None:
         was, self._accepted = self._accepted, False
         self._tell(self._up.clear)
         if self._closing or not was:
@@ -239,10 +226,8 @@ class BrokerConnection:
         hint = "; is there another with our client_id?" if reason.value == _TAKEN_OVER else ""
         self._tell(self._on_trouble, f"lost the connection to {self._place}: {reason}{hint}")
 
-    def _subscribed(
-        self, client: Client, data: Any, number: int, reasons: list[ReasonCode], properties: Properties | None
-    ) -> None:
-        for (topic, _), reason in zip(self._subscriptions, reasons, strict=False):
+    def _subscribed(self, client: Client, data: Any, number: int, reasons: list[ReasonCode], *_: Any) -> None:
+        for (topic, _options), reason in zip(self._subscriptions, reasons, strict=False):
             if reason.is_failure:
                 self._tell(self._on_trouble, f"{self._place} does not let us subscribe to {topic!r}: {reason}")
 
@@ -251,15 +236,8 @@ class BrokerConnection:
             topic = message.topic
         except UnicodeDecodeError:
             topic = ""  # which no topic is
-        received = Message(
-            topic,
-            bytes(message.payload),
-            message.qos,
-            message.retain,
-            message.mid,
-            self._number,
-            self._stamps.next(),
-        )
+        payload = bytes(message.payload)
+        received = Message(topic, payload, message.qos, message.mid, self._number, self._stamps.next())
         with self._lock:
             if received.qos == 0 and self._held + received.size > MOST_HELD:
                 self._dropped += 1
@@ -269,9 +247,7 @@ class BrokerConnection:
             self._held += received.size
         self._tell(self._on_message, received)
 
-    def _published(
-        self, client: Client, data: Any, number: int, reason: ReasonCode, properties: Properties | None
-    ) -> None:
+    def _published(self, client: Client, data: Any, number: int, reason: ReasonCode, *_: Any) -> None:
         self._tell(self._confirmed, number, reason)
 
     # On the event loop again.

@@ -94,7 +94,6 @@ class SignalRules(BaseModel):
         return max(found, key=lambda one: abs(one[2]), default=None)
 
     def bounds(self, feature: str) -> Bounds:
-        """The least and the greatest value of a feature."""
         ranges = self.valid_range
         if isinstance(ranges, dict):
             return ranges.get(feature, (None, None))

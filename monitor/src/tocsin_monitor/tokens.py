@@ -45,13 +45,6 @@ _INCLUDED = {
 ROLES = tuple(role.value for role in Role)
 
 
-def role_of(text: str) -> Role:
-    """The role with this name."""
-    if text not in ROLES:
-        raise ValueError(f"a role must be one of {', '.join(ROLES)}, got {text!r}")
-    return Role(text)
-
-
 def check_patterns(role: str, patterns: Sequence[str]) -> None:
     """Reject patterns that would not limit the token."""
     if patterns and role == Role.ADMIN:

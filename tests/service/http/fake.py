@@ -1,5 +1,6 @@
 """A monitor without a detector: it keeps to what the engine promises, and every verdict is the same."""
 
+import asyncio
 import math
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from tocsin_monitor.config import ServerSettings, Settings
 from tocsin_monitor.engine import Point, SignalDetails, SignalStatus
 from tocsin_monitor.engine.upkeep import SystemClock
 from tocsin_monitor.errors import RefusedError, UnknownError
-from tocsin_monitor.http.monitor_access import Figures, ReadQueue
+from tocsin_monitor.http.monitor_access import Figures
 from tocsin_monitor.hub import Hub
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import Batch, Observation, Outcome, Status, StoredVerdict
@@ -285,7 +286,7 @@ class FakeMonitor:
         self.store = sqlite_store(folder)
         self.hub, self.metrics = Hub(pace=0.05), Metrics()
         self.engine = FakeEngine(self.store, self.hub)
-        self.figures, self.read_queue = Figures(self.store), ReadQueue()
+        self.figures, self.read_turns = Figures(self.store), asyncio.Semaphore(2)
         self.sources = [FakeNeighbour("broker", FakeHealth(time.time_ns(), "it went away", time.time_ns()))]
         self.sinks = [FakeNeighbour("pager")]
         self.started = time.time_ns()

@@ -1,5 +1,6 @@
 """Events over HTTP, with the real engine: listed, shown with their suspects, acknowledged once for all."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.service.http.conftest import Client, Make, error_of
 from tests.service.sinks.office import facts
 from tocsin.detection import EventSignal, moving_order
 from tocsin_monitor.config import DependsSettings
-from tocsin_monitor.http.monitor_access import Figures, ReadQueue
+from tocsin_monitor.http.monitor_access import Figures
 from tocsin_monitor.observations import Batch, Observation, Status, StoredVerdict
 from tocsin_monitor.store import ObservationRow
 from tocsin_monitor.tokens import Role, hash_token, make_token
@@ -31,8 +32,8 @@ class Watched:
         self.rig = Rig(folder, settings_of(templates=[template], events={"window": 60}))
         self.monitor: Any = SimpleNamespace(
             settings=self.rig.settings, store=self.rig.store, engine=self.rig.engine, hub=self.rig.hub,
-            metrics=self.rig.metrics, figures=Figures(self.rig.store), read_queue=ReadQueue(), sources=[], sinks=[],
-            started=time.time_ns(),
+            metrics=self.rig.metrics, figures=Figures(self.rig.store), read_turns=asyncio.Semaphore(2),
+            sources=[], sinks=[], started=time.time_ns(),
         )  # fmt: skip
 
     def send(self, names: list[str], sender: str, at: int) -> None:

@@ -37,7 +37,7 @@ def taken(monitor: FakeMonitor) -> list[tuple[str, int | None, Any]]:
 
 
 def read(lines: str, **rule: Any) -> Intake:
-    intake = Intake(Rates().open(), lambda signal: True, 10_000)
+    intake = Intake(Rates(), lambda signal: True, 10_000)
     read_lines(lines.encode(), 1, Naming([InfluxRule(**rule)] if rule else [], InfluxRule()), intake)
     return intake
 

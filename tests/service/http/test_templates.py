@@ -1,5 +1,6 @@
 """Templates over HTTP, with the real engine: stored, tried, applied one by one, and in the access log."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from tests.service.http.conftest import Client, error_of
 from tocsin.evaluation import detectable
 from tocsin.evaluation.detectability import SIZES
 from tocsin_monitor.engine import detectability
-from tocsin_monitor.http.monitor_access import Figures, ReadQueue
+from tocsin_monitor.http.monitor_access import Figures
 from tocsin_monitor.rules import RULES
 from tocsin_monitor.tokens import hash_token, make_token
 
@@ -37,7 +38,7 @@ def made(tmp_path: Path) -> Iterator[Rig]:
 def clients(made: Rig) -> dict[str, Client]:
     monitor: Any = SimpleNamespace(
         settings=made.settings, store=made.store, engine=made.engine, hub=made.hub, metrics=made.metrics,
-        figures=Figures(made.store), read_queue=ReadQueue(), sources=[], sinks=[], started=time.time_ns(),
+        figures=Figures(made.store), read_turns=asyncio.Semaphore(2), sources=[], sinks=[], started=time.time_ns(),
     )  # fmt: skip
     given: dict[str, Client] = {}
     for name, role, patterns in (

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.service.helpers import sqlite_store
-from tocsin_monitor.config import EventSettings, WebhookSettings
+from tocsin_monitor.config import EventSettings
+from tocsin_monitor.config.sinks import WebhookSettings
 from tocsin_monitor.engine.events import Events
 from tocsin_monitor.engine.incidents import close_incident, put_incident
 from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, OutboxRow, SignalRow, StoreWriter

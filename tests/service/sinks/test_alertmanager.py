@@ -12,8 +12,8 @@ import pytest
 from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
-from tocsin_monitor.config import AlertmanagerSettings as SinkSettings
 from tocsin_monitor.config import Settings
+from tocsin_monitor.config.sinks import AlertmanagerSettings as SinkSettings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks.alertmanager import AlertmanagerSink
 from tocsin_monitor.sinks.alerts import fingerprint
@@ -146,7 +146,6 @@ def test_one_refusal_holds_back_nothing_else_in_a_mass_outage(office: Office, me
             await until(lambda: min(told_of(receiver)[name] for name in names) >= 2)
             began = time.monotonic()
             office.begin("new")
-            made.wake()
             await until(lambda: told_of(receiver)["new"])
             assert time.monotonic() - began < 30
         assert max(len(body) for body in receiver.taken) <= 50

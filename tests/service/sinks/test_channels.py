@@ -211,7 +211,7 @@ def test_a_template_with_a_mistake_is_refused_at_the_start(template: str, says: 
 
 
 def test_features_that_cannot_be_told_apart_are_named() -> None:
-    row = replace(notices._ALARM, contributions=dict.fromkeys("abcd", 2.0), suspects=tuple("abcd"))
+    row = replace(notices._INCIDENT, contributions=dict.fromkeys("abcd", 2.0), suspects=tuple("abcd"))
     told = alert_of(row, notices._SIGNAL, "", "firing").annotations["description"]
     assert told.endswith("Main contributors: a, b, c. Cannot be told apart: a, b, c and 1 more.")
     clear = alert_of(replace(row, suspects=("a",)), notices._SIGNAL, "", "firing").annotations["description"]

@@ -13,8 +13,8 @@ from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office, facts
 from tests.service.sinks.test_outbox import Busy, Recorder
-from tocsin_monitor.config import AlertmanagerSettings, EventSettings, Settings, WebhookSettings
-from tocsin_monitor.config.sinks import SlackSettings
+from tocsin_monitor.config import EventSettings, Settings
+from tocsin_monitor.config.sinks import AlertmanagerSettings, SlackSettings, WebhookSettings
 from tocsin_monitor.engine.events import Events
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks import outbox as rules_module

@@ -10,8 +10,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.service.helpers import Mosquitto, Running, run, until
 from tests.service.sinks.office import NOTHING_SEEN, Office
-from tocsin_monitor.config import MqttSinkSettings as SinkSettings
 from tocsin_monitor.config import Settings
+from tocsin_monitor.config.sinks import MqttSinkSettings as SinkSettings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks.mqtt import MqttSink
 from tocsin_monitor.sinks.outbox import Outbox

@@ -21,8 +21,6 @@ from tocsin_monitor.store import IncidentRow, Message, SignalRow, StoreReader
 class Recorder(Sink):
     """Keeps what it is told. `down` fails everything, `poison` signals fail by themselves, and are refused or not."""
 
-    kind = "recorder"
-
     def __init__(self) -> None:
         super().__init__("sink")
         self.told: list[tuple[str, str]] = []
@@ -78,7 +76,6 @@ def test_in_order_and_once(office: Office, sink: Recorder, box: Outbox, metrics:
         async with Running(box):
             await until(lambda: len(sink.told) == 4)
             office.end(numbers[1])
-            box.wake()
             await until(lambda: len(sink.told) == 5)
             await asyncio.sleep(0.1)
         firing = [("a", "firing"), ("b", "firing"), ("c", "firing")]

@@ -11,7 +11,7 @@ from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin_monitor import errors
 from tocsin_monitor.config import Settings
-from tocsin_monitor.config import WebhookSettings as SinkSettings
+from tocsin_monitor.config.sinks import WebhookSettings as SinkSettings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks import outbox as module
 from tocsin_monitor.sinks.alertmanager import WebhookSink

@@ -10,7 +10,7 @@ import pytest
 
 from tests.service.helpers import Running, run, until
 from tests.service.sources.inbox import Inbox
-from tocsin_monitor.config import FileSourceSettings as Settings
+from tocsin_monitor.config.sources import FileSourceSettings as Settings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import Status
 from tocsin_monitor.sources import files as tails

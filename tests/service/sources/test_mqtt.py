@@ -12,7 +12,7 @@ import pytest
 from tests.service.helpers import Mosquitto, Running, run, until
 from tests.service.sources.device import Device
 from tests.service.sources.inbox import Inbox
-from tocsin_monitor.config import MqttSourceSettings as Settings
+from tocsin_monitor.config.sources import MqttSourceSettings as Settings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.mqtt import MOST_HELD
 from tocsin_monitor.observations import Status
@@ -341,9 +341,9 @@ def test_what_waits_is_bounded_in_bytes(broker: Mosquitto, metrics: Metrics) -> 
                     message = {"t": START + number, "v": number, "padding": padding}
                     await asyncio.to_thread(device.publish, "plant/a", message, qos=0)
                 await until(lambda: source.health.skipped > 100)
-                assert 0 < source._connection.held <= MOST_HELD
+                assert 0 < source._connection._held <= MOST_HELD
                 inbox.open.set()
-                await until(lambda: source._connection.held == 0)
+                await until(lambda: source._connection._held == 0)
                 assert "messages of QoS 0" in (source.health.last_error or "")
                 device.publish("plant/b", {"t": START, "v": 1.0})
                 await until(lambda: inbox.values("plant/b") == [1.0])

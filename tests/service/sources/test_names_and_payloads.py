@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+from tocsin_monitor.config.section import NameTemplate
 from tocsin_monitor.observations import LONGEST_NAME, check_name
-from tocsin_monitor.sources.payloads import NameTemplate, Path, Payload, Read, fitting, series_signal, topic_signal
+from tocsin_monitor.sources.payloads import Path, Payload, Read, fitting, series_signal, topic_signal
 
 
 def test_names_of_topics() -> None:

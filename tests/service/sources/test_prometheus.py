@@ -18,7 +18,7 @@ import pytest
 
 from tests.service.helpers import Prometheus, Running, run, until
 from tests.service.sources.inbox import Inbox
-from tocsin_monitor.config import PrometheusSourceSettings as Settings
+from tocsin_monitor.config.sources import PrometheusSourceSettings as Settings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import Status
 from tocsin_monitor.sources import SourceContext

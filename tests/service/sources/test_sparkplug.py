@@ -180,7 +180,7 @@ def test_broken_bytes_are_skipped(raw: bytes, place: int, bits: int, kind: str) 
         spoilt = bytearray(raw)
         if spoilt:
             spoilt[place % len(spoilt)] ^= bits
-        found = source._read(Message(NODE.format(kind), bytes(spoilt), 0, False, 1, 1, 5))
+        found = source._read(Message(NODE.format(kind), bytes(spoilt), 0, 1, 1, 5))
         assert all(len(one.values) == 1 for one in found)
 
     run(test)
@@ -205,7 +205,7 @@ def test_dates_are_no_numbers() -> None:
         found = [
             one.signal
             for kind, payload in (("NBIRTH", birth), ("NDATA", data))
-            for one in source._read(Message(NODE.format(kind), payload, 0, False, 1, 1, 5))
+            for one in source._read(Message(NODE.format(kind), payload, 0, 1, 1, 5))
         ]
         assert found == ["plant/gateway/load", "plant/gateway/load"]
 
@@ -221,7 +221,7 @@ def test_what_is_known_of_nodes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
         def take(kind: str, seq: int, *metrics: bytes) -> None:
             payload = field(1, T0) + b"".join(metrics) + field(3, seq % 256)
-            source._read(Message(NODE.format(kind), payload, 0, False, 1, 1, 5))
+            source._read(Message(NODE.format(kind), payload, 0, 1, 1, 5))
 
         for _ in range(20):  # births of the same metrics take no more
             take("NBIRTH", 0, *(metric(f"m{i}", i, DOUBLE, 1.0) for i in range(100)))

@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,18 +20,6 @@ _LASTING = 12
 _STRETCH = 40
 
 
-@dataclass(frozen=True)
-class _JudgedPoints:
-    """For each point: its value, what was expected, the band, p, and whether p is calibrated or a bound."""
-
-    values: Floats
-    expected: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    calibrated: "np.ndarray[Any, np.dtype[np.bool_]]"
-
-
 def rate_of(sensitivity: float) -> float:
     """The share of false alarms that a sensitivity stands for."""
     return float(_USUAL_RATE * 10.0 ** ((sensitivity - _USUAL_SENSITIVITY) / _TENFOLD))
@@ -42,8 +29,8 @@ def detect_entire(request: DetectRequest) -> dict[str, Any]:
     """The verdicts on all points."""
     values, steps = request.on_grid()
     rate = rate_of(request.sensitivity)
-    judged = _judge(values, steps, _by_points(values, rate, request), rate)
-    return {"period": _period_of(values, request.period), **_reply(judged, rate, request)}
+    reply = _reply(values, steps, _by_points(values, rate, request), rate, request)
+    return {"period": _period_of(values, request.period), **reply}
 
 
 def detect_last(request: DetectRequest) -> dict[str, Any]:
@@ -51,9 +38,8 @@ def detect_last(request: DetectRequest) -> dict[str, Any]:
     values, steps = request.on_grid()
     rate = rate_of(request.sensitivity)
     detector = _by_points(values, rate, request)
-    judged = _judge(values, steps[-1:], detector, rate)
     # A share of one point is none: the bound on it is for whole series.
-    reply = _reply(judged, rate, request.model_copy(update={"max_anomaly_ratio": None}))
+    reply = _reply(values, steps[-1:], detector, rate, request.model_copy(update={"max_anomaly_ratio": None}))
     return {
         "period": _period_of(values[:-1], request.period),
         "suggestedWindow": min(MOST, detector.warm_up + 1),  # with this many, the verdict is calibrated
@@ -120,45 +106,35 @@ def _run(detector: Detector, values: Floats) -> Result:
         return detector.run(values)
 
 
-def _judge(values: Floats, steps: Any, detector: Detector, rate: float) -> _JudgedPoints:
-    """Judge a series, and return the verdicts at these steps."""
+def _reply(values: Floats, steps: Any, detector: Detector, rate: float, request: DetectRequest) -> dict[str, Any]:
+    """The lists of Azure's reply on these steps of a series, and what it has no field for; its clients ignore that."""
     result = _run(detector, values)
-    p, low, high = result.p, result.low, result.high
     expected = np.where(np.isfinite(result.forecast), result.forecast, values)
     # Clients draw a band at every point. Where the detector has none yet, it is as wide as the errors so far that are
     # no anomalies.
-    usual = np.abs(values - expected)[(p > rate) & ~np.isfinite(high)]
+    usual = np.abs(values - expected)[(result.p > rate) & ~np.isfinite(result.high)]
     margin = float(np.nanmax(usual, initial=0.0))
-    banded = np.isfinite(low) & np.isfinite(high)
-    return _JudgedPoints(
-        values[steps],
-        expected[steps],
-        np.where(banded, low, expected - margin)[steps],
-        np.where(banded, high, expected + margin)[steps],
-        p[steps],
-        result.warm[steps],
-    )
-
-
-def _reply(judged: _JudgedPoints, rate: float, request: DetectRequest) -> dict[str, Any]:
-    """The lists of Azure's reply, and what it has no field for; its clients ignore that."""
-    count = judged.values.size
-    known = np.isfinite(judged.p)
-    p = np.where(known, judged.p, 1.0)
+    banded = np.isfinite(result.low) & np.isfinite(result.high)
+    low = np.where(banded, result.low, expected - margin)[steps]
+    high = np.where(banded, result.high, expected + margin)[steps]
+    values, expected = values[steps], expected[steps]
+    count = values.size
+    known = np.isfinite(result.p)[steps]
+    p = np.where(known, result.p[steps], 1.0)
     found = p < rate
     if request.max_anomaly_ratio is not None:
         ranks = np.argsort(np.argsort(p, kind="stable"), kind="stable")
         found &= ranks < int(request.max_anomaly_ratio * count)
     # Clients draw the band as expectedValue + (100 - sensitivity) * upperMargin.
     scale = 100.0 - request.sensitivity
-    calibrated = int((known & judged.calibrated).sum())
+    calibrated = int((known & result.warm[steps]).sum())
     return {
-        "expectedValues": judged.expected.tolist(),
-        "upperMargins": (np.maximum(judged.high - judged.expected, 0.0) / scale).tolist(),
-        "lowerMargins": (np.maximum(judged.expected - judged.low, 0.0) / scale).tolist(),
+        "expectedValues": expected.tolist(),
+        "upperMargins": (np.maximum(high - expected, 0.0) / scale).tolist(),
+        "lowerMargins": (np.maximum(expected - low, 0.0) / scale).tolist(),
         "isAnomaly": found.tolist(),
-        "isNegativeAnomaly": (found & (judged.values < judged.expected)).tolist(),
-        "isPositiveAnomaly": (found & (judged.values > judged.expected)).tolist(),
+        "isNegativeAnomaly": (found & (values < expected)).tolist(),
+        "isPositiveAnomaly": (found & (values > expected)).tolist(),
         "severity": np.where(found, 1.0 - p / rate, 0.0).tolist(),
         "tocsin": {
             "alarmRate": rate,

@@ -7,8 +7,6 @@ import typer
 from tocsin_monitor.errors import MonitorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import httpx
 
     from tocsin_monitor.config import Settings
@@ -42,12 +40,12 @@ def client_of(address: str, token: str | None, patience: float) -> "httpx.Client
         raise typer.BadParameter(f"{address!r} is not a valid address: {error}.", param_hint="--url") from error
 
 
-def answered(ask: "Callable[[], httpx.Response]", client: "httpx.Client") -> "httpx.Response":
+def answered(client: "httpx.Client", method: str, path: str, **given: Any) -> "httpx.Response":
     """The monitor's reply; MonitorError if it refuses or does not answer."""
     import httpx
 
     try:
-        response = ask()
+        response = client.request(method, path, **given)
     except httpx.HTTPError as error:
         raise MonitorError(f"no monitor answers at {client.base_url} (--url): {error}") from error
     if response.is_error:
@@ -55,9 +53,9 @@ def answered(ask: "Callable[[], httpx.Response]", client: "httpx.Client") -> "ht
     return response
 
 
-def answer(ask: "Callable[[], httpx.Response]", client: "httpx.Client") -> Any:
+def answer(client: "httpx.Client", method: str, path: str, **given: Any) -> Any:
     """What the monitor's reply says."""
-    return _json(answered(ask, client), client)
+    return _json(answered(client, method, path, **given), client)
 
 
 def _json(response: "httpx.Response", client: "httpx.Client") -> Any:

@@ -90,16 +90,9 @@ def import_history(
 
 def _send(client: "httpx.Client", file: Path, reading: dict[str, Any]) -> list[str]:
     """Import one file; returns the names of its signals."""
+    params, headers = {"file": file.name, **reading}, {"Content-Type": "application/octet-stream"}
     with file.open("rb") as content:
-        taken = answer(
-            lambda: client.post(
-                "/imports",
-                params={"file": file.name, **reading},
-                content=content,
-                headers={"Content-Type": "application/octet-stream"},
-            ),
-            client,
-        )
+        taken = answer(client, "POST", "/imports", params=params, content=content, headers=headers)
     say(f"{file}: {text_in_options(taken['understood'])}")
     for problem in taken["problems"]:
         say(f"{file}: {text_in_options(problem)}")
@@ -124,7 +117,7 @@ def _wait(client: "httpx.Client", names: list[str]) -> bool:
     with progress() as bar:
         task = bar.add_task("learning", total=None)
         while True:
-            imports = answer(lambda: client.get("/imports"), client)["imports"]
+            imports = answer(client, "GET", "/imports")["imports"]
             found = {one["signal"]: one for one in imports if one["signal"] in names}
             bar.update(
                 task,
@@ -314,7 +307,6 @@ def _certificates(
 
 
 def _mail_sink(settings: "Settings", name: str) -> "MailSettings":
-    """The settings of the mail sink of this name."""
     from tocsin_monitor.config.sinks import MailSettings
 
     known = [sink for _, sink in settings.sinks.each() if isinstance(sink, MailSettings)]

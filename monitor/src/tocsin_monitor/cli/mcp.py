@@ -53,7 +53,7 @@ def server_of(client: "httpx.Client", *, allow_labels: bool = False) -> "MCPServ
     def ask(method: str, path: str, body: Any = None, **query: Any) -> dict[str, Any]:
         given = {name: value for name, value in query.items() if value is not None}
         try:
-            found: dict[str, Any] = answer(lambda: client.request(method, path, params=given, json=body), client)
+            found: dict[str, Any] = answer(client, method, path, params=given, json=body)
         except MonitorError as error:
             raise ToolError(str(error)) from error  # the agent may read why
         return found

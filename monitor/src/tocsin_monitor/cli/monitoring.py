@@ -40,10 +40,6 @@ def explained() -> Iterator[None]:
         raise typer.Exit(Exit.FAILED) from error
 
 
-# An explicit folder overrides the database in the settings.
-_ABOVE: dict[str, dict[str, Any]] = {"storage.folder": {"url": None}}
-
-
 def read(config: Path | None, **options: tuple[str, Any]) -> "Loaded":
     """The settings, overridden by options: the name of an option, and its path and value."""
     from tocsin_monitor.config import ConfigError, read_settings
@@ -67,7 +63,9 @@ def layers_of(**options: tuple[str, Any]) -> "list[Layer]":
     for option, (path, value) in options.items():
         if value is not None:
             section, name = path.split(".")
-            layers.append(Layer(f"--{option}", {section: {name: value, **_ABOVE.get(path, {})}}))
+            # An explicit folder overrides the database in the settings.
+            more = {"url": None} if path == "storage.folder" else {}
+            layers.append(Layer(f"--{option}", {section: {name: value, **more}}))
     return layers
 
 

@@ -60,8 +60,9 @@ def _announce(monitor: "Monitor", options: str) -> None:
     """Once the monitor listens, print its address and how to sign in."""
     typer.echo(f"listening: {monitor.address}")
     typer.echo(f"data: {place_of(monitor.settings)}")
-    typer.echo(f"resumed: {monitor.resumed} signals")
-    if not monitor.resumed:
+    resumed = len(monitor.engine.overview())
+    typer.echo(f"resumed: {resumed} signals")
+    if not resumed:
         say(f"a signal appears with its first observation: POST {monitor.address}/api/v1/observations")
     from tocsin_monitor.errors import StoreError
 
@@ -80,22 +81,20 @@ def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | No
     if settings.server.loopback:
         return
     # One on standby must not touch tables that another monitor works on. It lets nobody in without a token either.
-    if not settings.storage.standby and not _has_token(settings):
-        say(
-            f"server.host: {settings.server.host} can be reached from other machines, and there is no valid token. "
-            f"{_how(again(config, data))}"
-        )
-        raise typer.Exit(Exit.USAGE)
+    if not settings.storage.standby:
+        with opened(settings, make=True) as store, store.reading() as reader:
+            known = _that_count(reader)
+        if not known:
+            say(
+                f"server.host: {settings.server.host} can be reached from other machines, and there is no valid "
+                f"token. {_how(again(config, data))}"
+            )
+            raise typer.Exit(Exit.USAGE)
     if settings.server.tls_certificate is None:
         say(
             "warning: other machines can reach this over plain HTTP, and tokens can be intercepted: set "
             "server.tls_certificate and server.tls_key, or put a TLS proxy in front"
         )
-
-
-def _has_token(settings: "Settings") -> bool:
-    with opened(settings, make=True) as store, store.reading() as reader:
-        return bool(_that_count(reader))
 
 
 def _that_count(reader: "StoreReader") -> "list[TokenRow]":

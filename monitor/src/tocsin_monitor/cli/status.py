@@ -52,7 +52,7 @@ def reload(
     with explained():
         address = url or address_of(read(config).settings)
         with client_of(address, token, PATIENCE) as client:
-            found = answer(lambda: client.post("/reload"), client)
+            found = answer(client, "POST", "/reload")
     typer.echo(f"changed: {', '.join(found['changed']) or 'nothing'}")
     if found["needs_restart"]:
         typer.echo(f"not before a restart: {', '.join(found['needs_restart'])}")
@@ -60,7 +60,7 @@ def reload(
 
 def _asked(client: "httpx.Client") -> dict[str, Any]:
     """What the monitor says, and how many observations it takes each second."""
-    found = answer(lambda: client.get("/status"), client)
+    found = answer(client, "GET", "/status")
     first, began = _count(client), time.monotonic()
     time.sleep(COUNTED)
     taken = _count(client) - first
@@ -72,10 +72,8 @@ def _asked(client: "httpx.Client") -> dict[str, Any]:
 
 
 def _count(client: "httpx.Client") -> int:
-    address = client.base_url.copy_with(path="/metrics")
-    return sum(
-        int(float(number)) for number in _OBSERVATIONS.findall(answered(lambda: client.get(address), client).text)
-    )
+    metrics = answered(client, "GET", str(client.base_url.copy_with(path="/metrics"))).text
+    return sum(int(float(number)) for number in _OBSERVATIONS.findall(metrics))
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:

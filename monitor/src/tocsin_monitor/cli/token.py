@@ -4,7 +4,7 @@ import getpass
 import re
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -15,10 +15,7 @@ from tocsin.data import parse_duration
 from tocsin_monitor.access_log import AccessEntry, recording
 from tocsin_monitor.cli.monitoring import Config, Data, explained, opened, place_of, settings_of
 from tocsin_monitor.observations import moment_of
-from tocsin_monitor.tokens import NAME_PATTERN, ROLES, check_patterns, hash_token, make_token
-
-if TYPE_CHECKING:
-    from tocsin_monitor.store import Role
+from tocsin_monitor.tokens import NAME_PATTERN, ROLES, Role, check_patterns, hash_token, make_token
 
 token = typer.Typer(name="token", help="Create, list and revoke the monitor's tokens.", no_args_is_help=True)
 app.add_typer(token)
@@ -60,7 +57,7 @@ def create(
         text = make_token()
         entry = AccessEntry(_who(), "token create", name, " ".join((role, *match)))
         with opened(settings, make=True) as store, recording(entry), store.transaction() as writer:
-            writer.add_token(name, cast("Role", role), hash_token(text), now, end, match)
+            writer.add_token(name, Role(role), hash_token(text), now, end, match)
         # The token alone on standard output: TOKEN=$(tocsin token create ...)
         typer.echo(text)
         say(f"{name}: {role}, stored in {place_of(settings)}; it will not be shown again")

@@ -13,35 +13,21 @@ from tocsin_monitor.config.signals import (
     check_detector,
     with_known_files,
 )
-from tocsin_monitor.config.sinks import AlertmanagerSettings, MqttSinkSettings, WebhookSettings
-from tocsin_monitor.config.sources import (
-    FileSourceSettings,
-    MqttSourceSettings,
-    PrometheusQuery,
-    PrometheusSourceSettings,
-)
 
 __all__ = [
-    "AlertmanagerSettings",
     "BudgetSettings",
     "ConfigError",
     "DependsSettings",
     "EventSettings",
-    "FileSourceSettings",
     "Layer",
     "Loaded",
     "MqttBroker",
-    "MqttSinkSettings",
-    "MqttSourceSettings",
-    "PrometheusQuery",
-    "PrometheusSourceSettings",
     "PushRule",
     "PushSettings",
     "ServerSettings",
     "Settings",
     "SignalTemplate",
     "SinkSettings",
-    "WebhookSettings",
     "check_detector",
     "read_settings",
     "variable_of",

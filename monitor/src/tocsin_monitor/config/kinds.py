@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, create_model, field_validator, model_validator
 
-from tocsin_monitor.config.section import Name, Seconds, Section, placeholders
+from tocsin_monitor.config.section import LabelPattern, Name, Seconds, Section
 
 Told = Literal["opened", "accepted", "ended"]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -69,7 +69,6 @@ class DeliveryRules(Section):
         return self
 
     def wants(self, signal: str, severity: float) -> bool:
-        """Whether it receives an incident at all."""
         return fnmatchcase(signal, self.match) and severity >= self.min_severity
 
     def next_time(self, moment: int) -> int:
@@ -135,18 +134,11 @@ class PushRule(Kind):
     """
 
     match: str = Field(default="*", min_length=1, description="Which series, by name: a pattern with * and ?.")
-    signal: str | None = Field(
+    signal: LabelPattern | None = Field(
         default=None,
         description="The signal's name, such as 'load/{instance}'; by default the name with all labels.",
         examples=["load/{instance}"],
     )
-
-    @field_validator("signal", mode="after")
-    @classmethod
-    def _from_labels(cls, signal: str | None) -> str | None:
-        if signal is not None:
-            placeholders(signal)
-        return signal
 
 
 S = TypeVar("S", bound=Kind)

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
 
-from tocsin_monitor.config.fields import ConfigField, every_setting, path_text, setting_at, settings_of
+from tocsin_monitor.config.fields import every_setting, path_text, setting_at, settings_of
 from tocsin_monitor.config.settings import Settings
 from tocsin_monitor.secrecy import hide_in_url, shown_path
 
@@ -40,22 +40,9 @@ class _InVariables(Settings, BaseSettings):
     detector: dict = Field(default_factory=dict)  # type: ignore[type-arg]
 
 
-def merge(layers: Sequence[Layer]) -> Settings:
-    """The settings of all layers; later layers override earlier ones."""
-    nothing: Mapping[str, Any] = {}
-    return Settings.model_validate(reduce(_override, (layer.tree for layer in layers), nothing))
-
-
 def _override(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
     both = {name for name in above if isinstance(above[name], Mapping) and isinstance(below.get(name), Mapping)}
     return {**below, **above, **{name: _override(below[name], above[name]) for name in both}}
-
-
-def layer_of_variable(name: str, text: str) -> Layer:
-    """The layer of one environment variable."""
-    source = EnvSettingsSource(_InVariables)
-    source.env_vars = {name.lower(): text}
-    return Layer(name, source())
 
 
 def origin_of(layers: Sequence[Layer], path: Sequence[str | int]) -> str | None:
@@ -104,8 +91,9 @@ def read_settings(
     if file is not None:
         layers = [_from_file(file), *layers]
     layers = [*layers, *options]
+    nothing: Mapping[str, Any] = {}
     try:
-        settings = merge(layers)
+        settings = Settings.model_validate(reduce(_override, (layer.tree for layer in layers), nothing))
     except ValidationError as error:
         raise ConfigError([*problems, *explain(error, layers)]) from None
     if problems:
@@ -133,8 +121,10 @@ def _from_variables(variables: Mapping[str, str]) -> tuple[list[Layer], list[str
     layers, problems = [], []
     for name, text in sorted(variables.items(), key=lambda item: (item[0].count(DELIMITER), item[0])):
         path = tuple(name[len(PREFIX) :].lower().split(DELIMITER))
+        source = EnvSettingsSource(_InVariables)
+        source.env_vars = {name.lower(): text}
         try:
-            layer = layer_of_variable(name, text)
+            layer = Layer(name, source())
         except SettingsError:
             problems.append(f'{name} must be JSON, such as ["one", "two"] for a list')
             continue
@@ -201,15 +191,11 @@ def _message(kind: str, message: str, path: tuple[str | int, ...], given: Any) -
     text = _IN_TOML.get(kind) or re.sub(r"^(Input|String|Tuple) should", "must", message.removeprefix("Value error, "))
     if kind == "tuple_type" and setting is not None and setting.part is not None:
         text = f"must be a list of tables: in TOML, [[{path_text(path)}]]"
-    if _may_be_shown(setting, given) and ", got " not in text:
+    # What is unknown, secret or a section may be a secret or contain one.
+    may_be_shown = setting is not None and not setting.secret and setting.part is None
+    if may_be_shown and isinstance(given, (str, int, float, bool)) and ", got " not in text:
         text += f", got {given!r}"
     return hide_in_url(text)
-
-
-def _may_be_shown(setting: ConfigField | None, given: Any) -> bool:
-    if setting is None or setting.secret or setting.part is not None:
-        return False  # the value may be or contain a secret
-    return isinstance(given, (str, int, float, bool))
 
 
 def _unknown(path: tuple[str | int, ...]) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any
@@ -49,11 +50,6 @@ def _topic(text: str) -> str:
     return text
 
 
-def _why(error: OSError | UnicodeDecodeError) -> str:
-    """The reason for a file error, without the file's name."""
-    return str(error) if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
-
-
 def _of_file(given: Any) -> Any:
     """Read the file if a secret is given as {file = "/path"}, without the final newline."""
     if not isinstance(given, dict):
@@ -63,7 +59,8 @@ def _of_file(given: Any) -> Any:
     try:
         text = Path(given["file"]).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{shown_path(given['file'])} cannot be read: {_why(error)}") from error
+        why = getattr(error, "strerror", None) or error  # without the file's name
+        raise ValueError(f"{shown_path(given['file'])} cannot be read: {why}") from error
     except ValueError:
         raise ValueError("file must be a path, got one that no file can have") from None
     if not text:
@@ -89,18 +86,42 @@ Topic = Annotated[str, AfterValidator(_topic)]
 TopicOrNone = Annotated[str | None, AfterValidator(lambda text: _topic(text) if text else None)]
 
 
-def placeholders(text: str) -> list[str]:
-    """The names in braces of a pattern such as 'plant/{topic}'."""
-    names = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
-    for name in names:
-        if not (name.isidentifier() or name.isdecimal()):
-            raise ValueError(f"{{{name}}} must be a name or a number in braces")
-    return names
+class NameTemplate:
+    """A text with fields such as {instance}, and nothing else in braces.
+
+    Examples
+    --------
+    >>> NameTemplate("load/{instance}").fill({"instance": "a:9100"})
+    'load/a:9100'
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            pieces = list(Formatter().parse(text))
+        except ValueError as error:
+            raise ValueError(f"a template must be text with fields such as {{name}}, got {text!r}: {error}") from None
+        for _, field, form, conversion in pieces:
+            if field is not None and (form or conversion or not (field.isidentifier() or field.isdecimal())):
+                raise ValueError(f"a field of a template must be a name or a number in braces, got {text!r}")
+        self._pieces = [(literal, field) for literal, field, _, _ in pieces]
+        self.text = text
+
+    @property
+    def fields(self) -> list[str]:
+        return [field for _, field in self._pieces if field is not None]
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The text with these values; KeyError if one is missing."""
+        return "".join(literal + ("" if field is None else values[field]) for literal, field in self._pieces)
+
+
+#: The name of a signal, with labels of a series in braces.
+LabelPattern = Annotated[str, AfterValidator(lambda text: NameTemplate(text).text)]
 
 
 def check_placeholders(text: str, accepted: str, *names: str, numbers: bool = False) -> str:
     """Reject a pattern with an unknown placeholder."""
-    for name in placeholders(text):
+    for name in NameTemplate(text).fields:
         if name not in names and not (numbers and name.isdecimal()):
             raise ValueError(f"{{{name}}} is not a known placeholder; {accepted}")
     return text

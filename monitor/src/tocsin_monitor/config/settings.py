@@ -13,6 +13,7 @@ from tocsin_monitor.config.server import EngineSettings, ServerSettings, Storage
 from tocsin_monitor.config.signals import BudgetSettings, DependsSettings, EventSettings, SignalTemplate, check_detector
 from tocsin_monitor.config.sinks import Sinks
 from tocsin_monitor.config.sources import Sources
+from tocsin_monitor.errors import settings_at
 
 if TYPE_CHECKING:
     PushSettings = KindGroup[PushRule]
@@ -57,7 +58,8 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _check_part("detector", self.detector, None)
+        with settings_at("detector"):
+            check_detector(self.detector, None)
         for number, template in enumerate(self.templates):
             self.check_template(template, f"templates[{number}].detector")
         for kind, parts in (("sources", self.sources), ("sinks", self.sinks)):
@@ -69,7 +71,6 @@ class Settings(Section):
 
     @property
     def store_url(self) -> str:
-        """The store's address, for SQLAlchemy."""
         if self.storage.url is None:
             return f"sqlite:///{self.storage.folder / 'tocsin.db'}"
         url = self.storage.url.get_secret_value()
@@ -84,13 +85,13 @@ class Settings(Section):
 
     @property
     def most_detector_bytes(self) -> int:
-        """The memory limit of all detectors together."""
         return self.engine.max_detector_bytes or memory_of_machine() // 2
 
     def check_template(self, template: SignalTemplate, path: str = "detector") -> None:
         """Reject a template if no detector can have its settings on top of those in `[detector]`."""
         settings = {**self.detector, **template.settings}
-        _check_part(path, settings, template.features)
+        with settings_at(path):
+            check_detector(settings, template.features)
         template.rules.check_zero(template.silent_after, settings.get("interval"))
         if template.peers and settings.get("interval") is None:
             raise ValueError("peers needs an interval, in which signals are compared: set detector.interval, or every")
@@ -109,17 +110,9 @@ class Settings(Section):
         return self.model_copy(update={"templates": tuple(templates)})
 
     def template_for(self, name: str) -> SignalTemplate | None:
-        """The first template whose pattern matches the name."""
         return next((template for template in self.templates if template.fits(name)), None)
 
     def detector_for(self, name: str) -> dict[str, Any]:
         """The detector settings of a signal without its own configuration."""
         template = self.template_for(name)
         return {**self.detector, **(template.settings if template else {})}
-
-
-def _check_part(path: str, settings: dict[str, Any], features: tuple[str, ...] | None) -> None:
-    try:
-        check_detector(settings, features)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error

@@ -72,7 +72,6 @@ class SignalTemplate(Section):
         return SignalRules.model_validate({name: getattr(self, name) for name in RULES})
 
     def fits(self, name: str) -> bool:
-        """Whether it applies to a signal with this name."""
         return fnmatchcase(name, self.match)
 
 
@@ -169,7 +168,6 @@ class DependsSettings(Section):
     )
 
     def relates(self, signal: str, on: str) -> bool:
-        """Whether it says that one signal depends on another."""
         return signal != on and fnmatchcase(signal, self.signal) and fnmatchcase(on, self.on)
 
 
@@ -190,10 +188,8 @@ class BudgetSettings(Section):
 
     @property
     def per_second(self) -> float:
-        """The number of incidents it allows per second."""
         incidents, seconds = parse_budget("incidents", self.incidents)
         return incidents / seconds
 
     def fits(self, name: str) -> bool:
-        """Whether it applies to a signal with this name."""
         return fnmatchcase(name, self.match)

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from tocsin_monitor.config.kinds import KindGroup, SourceSettings, group_of
 from tocsin_monitor.config.section import (
+    LabelPattern,
     MqttBroker,
     Name,
     Seconds,
@@ -17,7 +18,6 @@ from tocsin_monitor.config.section import (
     TopicOrNone,
     Url,
     check_placeholders,
-    placeholders,
 )
 
 
@@ -64,19 +64,12 @@ class PrometheusQuery(Section):
     query: str = Field(
         description="PromQL; each series of its result is a signal.", min_length=1, examples=["node_load1"]
     )
-    signal: str | None = Field(
+    signal: LabelPattern | None = Field(
         default=None,
         description="The signal's name, such as 'load/{instance}'; by default all labels.",
         examples=["load/{instance}"],
     )
     step: Seconds = Field(default=60.0, description="The time between observations.")
-
-    @field_validator("signal", mode="after")
-    @classmethod
-    def _from_labels(cls, signal: str | None) -> str | None:
-        if signal is not None:
-            placeholders(signal)
-        return signal
 
 
 class PrometheusSourceSettings(SourceSettings):

@@ -14,7 +14,7 @@ from tocsin_monitor.http.replies import SECRET, AccessLogReply, Me, NewToken, To
 from tocsin_monitor.http.requests import TokenIn
 from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.store import AccessLogRow, StoreWriter, TokenRow
-from tocsin_monitor.tokens import NAME_PATTERN, check_patterns, hash_token, make_token
+from tocsin_monitor.tokens import NAME_PATTERN, Role, check_patterns, hash_token, make_token
 
 MOST_ENTRIES = 1000
 router = ApiRouter(tags=["tokens"])
@@ -48,7 +48,7 @@ async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN)
     row = TokenRow(0, given.name, given.role, hash_token(token), now, given.expires, tuple(given.match))
 
     def write(writer: StoreWriter) -> None:
-        if not writer.tokens() and (row.role != "admin" or row.expires is not None):
+        if not writer.tokens() and (row.role is not Role.ADMIN or row.expires is not None):
             raise RefusedError("the first token must have the role admin and not expire, or no other could be created")
         writer.add_token(row.name, row.role, row.hash, row.created, row.expires, row.patterns)
 
@@ -68,7 +68,7 @@ async def remove(
 
     def write(writer: StoreWriter) -> None:
         others = [row for row in writer.tokens() if row.name != name]
-        if others and all(row.role != "admin" for row in others):
+        if others and all(row.role is not Role.ADMIN for row in others):
             raise RefusedError("the last token with the role admin must be revoked last, or no other could be created")
         writer.remove_token(name)
 

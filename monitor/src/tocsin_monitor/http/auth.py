@@ -15,7 +15,7 @@ from starlette.types import Scope
 from tocsin_monitor.config import ServerSettings
 from tocsin_monitor.errors import MonitorError
 from tocsin_monitor.http.errors import HttpError
-from tocsin_monitor.tokens import Role, fits_any, hash_token, is_within, looks_like_token, role_of
+from tocsin_monitor.tokens import Role, fits_any, hash_token, is_within, looks_like_token
 
 if TYPE_CHECKING:
     from tocsin_monitor.store import Store, TokenRow
@@ -47,7 +47,6 @@ class Caller:
     patterns: tuple[str, ...] = ()
 
     def may_see(self, signal: str) -> bool:
-        """Whether the token allows a signal with this name."""
         return not self.patterns or fits_any(signal, self.patterns)
 
     def check_signal(self, signal: str) -> str:
@@ -110,7 +109,7 @@ class Keys:
         row = known.get(hash_token(text))
         if row is None or (row.expires is not None and row.expires <= time.time_ns()):
             return None
-        return Caller(row.name, role_of(row.role), row.hash, row.patterns)
+        return Caller(row.name, row.role, row.hash, row.patterns)
 
     async def _tokens(self) -> "_Known":
         if self._known is not None and not self._due():

@@ -3,7 +3,6 @@
 import math
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
@@ -84,37 +83,25 @@ _WANTED = "a number, null, a list of these, or an object with one for each featu
 _NAN = float("nan")
 
 
-@dataclass
-class ParsedBody:
-    """The valid observations of a body, and the refusals of the others by their position."""
-
-    observations: list[Observation] = field(default_factory=list)
-    refusals: dict[int, dict[str, Any]] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.observations) + len(self.refusals)
-
-
 def read_body(
     body: bytes, *, lines: bool, most: int, may_send: Callable[[str], bool] = lambda signal: True
-) -> ParsedBody:
-    """Parse a body of JSON, or of one JSON object per line. A malformed body is rejected as a whole."""
-    taken = ParsedBody()
-    for place, item in enumerate(_lines(body, most) if lines else _items(body, most)):
+) -> list[Observation | dict[str, Any]]:
+    """Parse a body of JSON, or of one JSON object per line. A malformed body is rejected as a whole.
+
+    In place of an invalid observation is its outcome, since it does not reach the engine.
+    """
+    taken: list[Observation | dict[str, Any]] = []
+    for item in _lines(body, most) if lines else _items(body, most):
         try:
             observation = observation_of(item)
             if not may_send(observation.signal):
                 raise ValueError("this token does not allow signals with this name")
-            taken.observations.append(observation)
+            taken.append(observation)
         except ValueError as error:
-            signal = item.get("signal") if isinstance(item, dict) else None
-            taken.refusals[place] = _refusal(signal if isinstance(signal, str) else None, str(error))
+            named = isinstance(item, dict) and isinstance(item.get("signal"), str)
+            refused = {"signal": item["signal"] if named else None, "time": None, "status": "refused"}
+            taken.append({**refused, **NO_VERDICT, "incident": None, "message": str(error)})
     return taken
-
-
-def _refusal(signal: str | None, message: str) -> dict[str, Any]:
-    """The outcome of an observation that does not reach the engine."""
-    return {"signal": signal, "time": None, "status": "refused", **NO_VERDICT, "incident": None, "message": message}
 
 
 def _items(body: bytes, most: int) -> list[Any]:

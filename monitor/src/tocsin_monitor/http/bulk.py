@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
+from glob import escape
 from typing import Any, ClassVar, Literal
 
 from fastapi import Response
@@ -140,14 +142,15 @@ async def incidents(given: BulkIncidents, monitor: Monitor, caller: OPERATOR) ->
         path = f"/incidents/{number}"
         if given.snooze is not None:
             until = check_end(given.snooze.end(time.time_ns()), "until")
-            return _Item(name, "POST", f"{path}/snooze", lambda: engine.snooze(number, until), number)
+            return _Item(name, "POST", f"{path}/snooze", partial(engine.snooze, number, until), number)
         if given.label is not None:
             said = given.label
-            label = lambda: engine.label(number, said.label, said.exclude, said.note, said.hold)  # noqa: E731
+            label = partial(engine.label, number, said.label, said.exclude, said.note, said.hold)
             return _Item(name, "POST", f"{path}/label", label, number)
         note = None if given.acknowledge is None else given.acknowledge.note
-        acknowledge = lambda: engine.acknowledge(number, caller.name, note)  # noqa: E731
-        return _Item(name, "POST", f"{path}/acknowledge", acknowledge, number)
+        return _Item(
+            name, "POST", f"{path}/acknowledge", partial(engine.acknowledge, number, caller.name, note), number
+        )
 
     items = [item(number, name) for number, name in found]
     learns = given.label is not None
@@ -179,8 +182,7 @@ async def maintenance(given: BulkMaintenance, monitor: Monitor, caller: OPERATOR
     engine = monitor.engine.maintenance
 
     def item(name: str) -> _Item:
-        pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
-        add = lambda: engine.add(pattern, given.start, given.end, given.reason, caller.name)  # noqa: E731
+        add = partial(engine.add, escape(name), given.start, given.end, given.reason, caller.name)
         return _Item(name, "POST", "/maintenance", add)
 
     names = chosen_names(Chosen(signals=given.signals, pattern=None), monitor, caller)
@@ -273,7 +275,7 @@ async def _do(
                 asked.append(_settled(one))
         told += await asyncio.gather(*asked)
     failed = sum(one.error is not None for one in told)
-    return reply({"done": len(told) - failed, "failed": failed, "items": [one.model_dump() for one in told]})
+    return reply({"done": len(told) - failed, "failed": failed, "items": told})
 
 
 def _settled(item: _Item) -> "asyncio.Task[ItemOut]":

@@ -4,15 +4,15 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Response
+from fastapi import Depends, Path, Query, Response
 
 from tocsin_monitor.as_json import event_json, incident_json, time_text
 from tocsin_monitor.errors import UnknownError
-from tocsin_monitor.http.auth import OPERATOR, READER, Caller
+from tocsin_monitor.http.auth import OPERATOR, READER
 from tocsin_monitor.http.causes import causes_of
 from tocsin_monitor.http.errors import UNKNOWN, HttpError
-from tocsin_monitor.http.incidents import LARGEST_ID, check_end, number_of
-from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
+from tocsin_monitor.http.incidents import LARGEST_ID, check_end, number_of, seen_signals
+from tocsin_monitor.http.monitor_access import Monitor, done, from_store, reply
 from tocsin_monitor.http.replies import CausesOut, EventDetails, EventOut, EventsReply
 from tocsin_monitor.http.requests import Acknowledgement, EventLabel, Given, Snooze
 from tocsin_monitor.http.routes import ApiRouter
@@ -42,8 +42,7 @@ async def list_events(
     """The newest first. To page, pass the number of the last one as `before`."""
 
     def read(reader: StoreReader) -> list[dict[str, Any]]:
-        names = _names(reader, caller)
-        chosen = list(names) if caller.patterns else None
+        names, chosen = seen_signals(reader, caller)
         if signal is not None:
             chosen = [number_of(reader, signal, names)]
         found = reader.events(
@@ -67,9 +66,8 @@ async def one_event(
     window = round(monitor.settings.events.window * 1e9)
 
     def read(reader: StoreReader) -> dict[str, Any]:
-        names = _names(reader, caller)
-        event = _event(reader, number, names, caller)
-        limited = list(names) if caller.patterns else None
+        names, limited = seen_signals(reader, caller)
+        event = _event(reader, number, limited)
         (whole,) = reader.summaries([event], names)
         rows = reader.members(number, signal_ids=limited, offset=offset, limit=limit)
         return {
@@ -88,33 +86,26 @@ async def causes(number: Id, monitor: Monitor, caller: READER) -> Response:
     not show a cause. Of the first 10 signals that were noticed; only for alarms."""
 
     def read(reader: StoreReader) -> dict[str, Any]:
-        names = _names(reader, caller)
-        event = _event(reader, number, names, caller)
-        return causes_of(reader, event, names, list(names) if caller.patterns else None, monitor.settings.depends)
+        names, limited = seen_signals(reader, caller)
+        return causes_of(reader, _event(reader, number, limited), names, limited, monitor.settings.depends)
 
     return reply(await from_store(monitor, read))
 
 
-def _names(reader: StoreReader, caller: Caller) -> dict[int, str]:
-    """The names of the signals that concern the caller."""
-    return {number: name for number, name in reader.signal_names().items() if caller.may_see(name)}
-
-
-def _event(reader: StoreReader, number: int, names: dict[int, str], caller: Caller) -> EventRow:
-    """An event with an incident that concerns the caller."""
+def _event(reader: StoreReader, number: int, limited: list[int] | None) -> EventRow:
+    """An event with an incident of these signals."""
     event = reader.event(number)
-    limited = list(names) if caller.patterns else None
     if event is None or not reader.members(number, signal_ids=limited, limit=1):
         raise UnknownError(f"there is no event {number}")
     return event
 
 
-async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
-    """Refuse to change events with incidents that do not concern the caller."""
+async def _own_number(number: Id, monitor: Monitor, caller: OPERATOR) -> int:
+    """The number in an address; 403 if the event has incidents that do not concern the caller."""
 
     def read(reader: StoreReader) -> None:
-        names = _names(reader, caller)
-        event = _event(reader, number, names, caller)
+        names, limited = seen_signals(reader, caller)
+        event = _event(reader, number, limited)
         (seen,) = reader.summaries([event], names)
         (whole,) = reader.summaries([event], reader.signal_names())
         if seen.count < whole.count:
@@ -122,46 +113,47 @@ async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
 
     if caller.patterns:
         await from_store(monitor, read)
+    return number
+
+
+Own = Annotated[int, Depends(_own_number)]
 
 
 @router.post("/{number}/acknowledge", summary="Acknowledge an event", response_model=EventOut)
-async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None) -> Response:
+async def acknowledge(
+    number: Own, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None
+) -> Response:
     """Record that the caller has seen it: all its incidents, and those that join later.
 
     After what a limited token did, only signals that it is for join."""
     note = None if given is None else given.note
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.events.acknowledge(number, caller.name, note, caller.patterns)))
 
 
 @router.delete("/{number}/acknowledge", summary="Take back an event's acknowledgement", response_model=EventOut)
-async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
+async def forget(number: Own, monitor: Monitor, caller: OPERATOR) -> Response:
     """Removes the acknowledgement from the event and all its incidents."""
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.events.acknowledge(number, None, None, caller.patterns)))
 
 
 @router.post("/{number}/snooze", summary="Snooze an event", response_model=EventOut)
-async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
+async def snooze(number: Own, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
     """Send no alerts about it for a while, at most 30 days."""
     until = check_end(given.end(time.time_ns()), "until")
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.events.snooze(number, until, caller.patterns)))
 
 
 @router.delete("/{number}/snooze", summary="Wake an event", response_model=EventOut)
-async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
+async def wake(number: Own, monitor: Monitor, caller: OPERATOR) -> Response:
     """Resume alerts about it."""
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.events.snooze(number, None, caller.patterns)))
 
 
 @router.post("/{number}/label", summary="Label an event", response_model=EventOut)
-async def label(number: Id, given: EventLabel, monitor: Monitor, caller: OPERATOR) -> Response:
+async def label(number: Own, given: EventLabel, monitor: Monitor, caller: OPERATOR) -> Response:
     """A fault, a false alarm, expected, or not interesting: all its incidents get the label, and those that join later.
 
     A false alarm ends the open incidents of alarms: their values are accepted as normal and learned."""
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.events.label(number, given.label, given.note, caller.patterns)))
 
 

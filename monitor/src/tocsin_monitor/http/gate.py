@@ -1,6 +1,7 @@
 """The checks that every request passes first."""
 
 import ipaddress
+import math
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from fastapi import FastAPI, Request, Response
@@ -16,7 +17,7 @@ from tocsin_monitor.http import azure
 from tocsin_monitor.http.auth import Caller, Keys, is_relayed, unauthorised
 from tocsin_monitor.http.bodies import media_type
 from tocsin_monitor.http.errors import HttpError, refuse, reply_to, reply_to_validation
-from tocsin_monitor.http.limits import Bodies, Buckets, LimitedBody, too_large, too_many
+from tocsin_monitor.http.limits import Bodies, Buckets, LimitedBody, too_large
 from tocsin_monitor.http.monitor_access import MonitorAccess
 from tocsin_monitor.http.push import dialects, in_dialect
 
@@ -30,9 +31,9 @@ _FAILURE_COST = 20.0
 # Only observations, states and lists of signals have large bodies, and history files, which are written to a file as
 # they arrive.
 _LARGE = ("/observations", "/-/state", "/detect", "/bulk/incidents", "/bulk/signals", "/bulk/maintenance", "/trials")
-_UPLOAD = "/imports"
-_SMALL = 64 * 1024
 _API = "/api/v1"
+_UPLOAD = f"{_API}/imports"
+_SMALL = 64 * 1024
 _SENDING = (f"{_API}/observations", f"{azure.PREFIX}/")
 _LONGEST_TARGET = 300
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
@@ -71,7 +72,7 @@ class Gate:
             else:
                 entry = _access_entry(scope)
                 recorded = entry if media_type(Headers(scope=scope)) == "application/json" else None
-                bodies = None if _is_upload(scope["path"]) else self._bodies
+                bodies = None if scope["path"] == _UPLOAD else self._bodies
                 body = LimitedBody(receive, self._limit_of(scope["path"]), bodies, recorded)
                 scope["limited_body"] = body
                 try:
@@ -116,7 +117,7 @@ class Gate:
         return caller
 
     def _limit_of(self, path: str) -> int:
-        if _is_upload(path):
+        if path == _UPLOAD:
             return self._upload_limit
         return self._limit if path.endswith(_LARGE) or path in dialects() else min(self._limit, _SMALL)
 
@@ -138,7 +139,9 @@ class Gate:
         wait = self._buckets.take(client, cost)
         if wait > 0:
             self._reject("rate")
-            raise too_many(wait)
+            seconds = max(1, math.ceil(wait))
+            message = f"too many requests: try again in {seconds} s (see server.requests_per_second)"
+            raise HttpError(429, message, headers={"Retry-After": str(seconds)})
 
     def _reject(self, reason: str) -> None:
         self._metrics.rejected.labels(reason).inc()
@@ -161,10 +164,6 @@ def _authorization(headers: Headers, path: str) -> str | None:
 def _is_simple(headers: Headers) -> bool:
     """Whether a page of any origin could have a browser send this without asking first."""
     return media_type(headers) in _SIMPLE_TYPES and "authorization" not in headers and "content-encoding" not in headers
-
-
-def _is_upload(path: str) -> bool:
-    return path == f"{_API}{_UPLOAD}"
 
 
 def _is_garbled(scope: Scope) -> bool:
@@ -214,7 +213,6 @@ class OriginCheck:
         self._addresses = not server.loopback
 
     def host_allowed(self, host: str | None) -> bool:
-        """Whether a Host header names this server."""
         name = _name_in(host)
         return name is not None and (name in self._hosts or (self._addresses and _is_address(name)))
 

@@ -4,13 +4,13 @@ import time
 from collections.abc import Collection
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Response
+from fastapi import Depends, Path, Query, Response
 
 from tocsin_monitor.as_json import incident_json, time_text
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.http.auth import OPERATOR, READER, Caller
 from tocsin_monitor.http.errors import UNKNOWN
-from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
+from tocsin_monitor.http.monitor_access import Monitor, done, from_store, reply
 from tocsin_monitor.http.replies import Annotations, IncidentOut, Incidents
 from tocsin_monitor.http.requests import Acknowledgement, Given, Label, Snooze
 from tocsin_monitor.http.routes import ApiRouter
@@ -50,8 +50,7 @@ async def list_incidents(
     """Ordered by when they opened, the newest first. To page, pass the number of the last one as `before`."""
 
     def read(reader: StoreReader) -> list[dict[str, Any]]:
-        names = {number: name for number, name in reader.signal_names().items() if caller.may_see(name)}
-        chosen = list(names) if caller.patterns else None
+        names, chosen = seen_signals(reader, caller)
         if signal is not None:
             chosen = [number_of(reader, signal, names)]
         alike = None
@@ -67,6 +66,12 @@ async def list_incidents(
         return [incident_json(row, names[row.signal]) for row in found]
 
     return reply({"incidents": await from_store(monitor, read)})
+
+
+def seen_signals(reader: StoreReader, caller: Caller) -> tuple[dict[int, str], list[int] | None]:
+    """The names of the signals that the caller may see; and their numbers, None if the token is not limited."""
+    names = {number: name for number, name in reader.signal_names().items() if caller.may_see(name)}
+    return names, list(names) if caller.patterns else None
 
 
 def number_of(reader: StoreReader, signal: str, seen: Collection[int]) -> int:
@@ -96,10 +101,14 @@ def _visible(reader: StoreReader, number: int, caller: Caller) -> IncidentRow:
     return row
 
 
-async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
-    """Reject incidents of signals that the caller may not see."""
+async def _own_number(number: Id, monitor: Monitor, caller: OPERATOR) -> int:
+    """The number in an address; 404 if it is that of an incident of a signal that the caller may not see."""
     if caller.patterns:
-        await from_store(monitor, lambda reader: _incident(reader, number, caller))
+        await from_store(monitor, lambda reader: _visible(reader, number, caller))
+    return number
+
+
+Own = Annotated[int, Depends(_own_number)]
 
 
 def check_end(end: int, what: str) -> int:
@@ -110,43 +119,40 @@ def check_end(end: int, what: str) -> int:
 
 
 @router.post("/{number}/acknowledge", summary="Acknowledge an incident", response_model=IncidentOut)
-async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None) -> Response:
+async def acknowledge(
+    number: Own, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None
+) -> Response:
     """Record that the caller has seen it."""
     note = None if given is None else given.note
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.acknowledge(number, caller.name, note)))
 
 
 @router.delete("/{number}/acknowledge", summary="Take back an acknowledgement", response_model=IncidentOut)
-async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
+async def forget(number: Own, monitor: Monitor, caller: OPERATOR) -> Response:
     """Removes the acknowledgement."""
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.acknowledge(number, None, None)))
 
 
 @router.post("/{number}/snooze", summary="Snooze an incident", response_model=IncidentOut)
-async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
+async def snooze(number: Own, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
     """Send no alerts about it for a while, at most 30 days."""
     until = check_end(given.end(time.time_ns()), "until")
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.snooze(number, until)))
 
 
 @router.delete("/{number}/snooze", summary="Wake an incident", response_model=IncidentOut)
-async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
+async def wake(number: Own, monitor: Monitor, caller: OPERATOR) -> Response:
     """Resume alerts about it."""
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.snooze(number, None)))
 
 
 @router.post("/{number}/label", summary="Label an incident", response_model=IncidentOut)
-async def label(number: Id, given: Label, monitor: Monitor, caller: OPERATOR) -> Response:
+async def label(number: Own, given: Label, monitor: Monitor, caller: OPERATOR) -> Response:
     """A fault, a false alarm, expected, or not interesting; its observations may be excluded from the calibration set.
 
     A false alarm ends an open incident of alarms: its values are accepted as normal and learned. Any other label holds
     for the next incidents like it, up to twice as severe, until it is removed from one of them. After "expected" and
     "not interesting", no alerts are sent about those."""
-    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.label(number, given.label, given.exclude, given.note, given.hold)))
 
 

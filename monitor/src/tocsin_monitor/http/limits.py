@@ -1,7 +1,6 @@
 """Limits for clients: requests per second, and bytes per request."""
 
 import asyncio
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -40,15 +39,6 @@ class Buckets:
         if len(self._buckets) > MOST_CLIENTS:
             self._buckets.popitem(last=False)
         return 0.0 if enough else (cost - left) / self._rate
-
-
-def too_many(wait: float) -> HttpError:
-    """The error for a client that sends too many requests."""
-    seconds = max(1, math.ceil(wait))
-    return HttpError(
-        429, f"too many requests: try again in {seconds} s (see server.requests_per_second)",
-        headers={"Retry-After": str(seconds)},
-    )  # fmt: skip
 
 
 def too_large(limit: int) -> HttpError:
@@ -129,7 +119,6 @@ class LimitedBody:
             self._entry.details = text[:LONGEST_DETAILS]
 
     def close(self) -> None:
-        """Release the memory of the body."""
         if self._bodies is not None:
             self._bodies.give_back(self._held)
         self._held = 0

@@ -37,9 +37,9 @@ async def add(given: MaintenanceIn, monitor: Monitor, caller: OPERATOR) -> Respo
     if not caller.may_plan(given.pattern):
         raise HttpError(403, f"this token is for {', '.join(caller.patterns)} only, got {given.pattern!r}", "pattern")
     row = _row(given)
-    if given.recurs is None:
+    if row.recurs is None:
         check_end(row.end, "end")
-    adding = monitor.engine.maintenance.add(row.pattern, row.start, row.end, row.reason, caller.name, given.recurs)
+    adding = monitor.engine.maintenance.add(row.pattern, row.start, row.end, row.reason, caller.name, row.recurs)
     return reply(_json(await done(adding)), 201)
 
 
@@ -52,7 +52,7 @@ async def preview(given: MaintenanceIn, monitor: Monitor, caller: READER) -> Res
 def _row(given: MaintenanceIn) -> MaintenanceRow:
     start = time.time_ns() if given.start is None else given.start
     end = FOREVER if given.end is None else given.end
-    recurs = (None, None, None) if given.recurs is None else (given.schedule, given.duration, given.time_zone)
+    recurs = (None, None, None) if given.schedule is None else (given.schedule, given.duration, given.time_zone)
     return MaintenanceRow(0, given.pattern, start, end, given.reason, "", *recurs)
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Longer than any turn of the engine. If the store fails, the client should retry instead of waiting.
 PATIENCE = 60.0
-# Seconds that a request waits for its turn to read the store.
-READ_PATIENCE = 20.0
+# How many requests read the store at the same time.
+READERS = 2
+# Seconds that a request waits for its turn.
+TURN_PATIENCE = 20.0
 # Seconds to wait for fresh numbers before returning the previous ones.
 FIGURES_PATIENCE = 0.5
 
@@ -77,7 +79,8 @@ class MonitorAccess(Protocol):
     hub: Hub
     metrics: Metrics
     figures: Figures
-    read_queue: "ReadQueue"
+    #: Turns to read the store for requests.
+    read_turns: asyncio.Semaphore
     #: When it was started, in nanoseconds since 1970.
     started: int
 
@@ -120,33 +123,29 @@ async def done(future: "Future[T]") -> T:
         ) from None
 
 
-class ReadQueue:
-    """Reads the store for requests, a few at a time, so that they do not slow down incoming observations."""
-
-    def __init__(self, at_once: int = 2) -> None:
-        self._turns = asyncio.Semaphore(at_once)
-
-    async def read(self, store: Store, read: Callable[[StoreReader], T]) -> T:
-        """Read the store; OverloadedError if too many requests wait."""
-        try:
-            async with asyncio.timeout(READ_PATIENCE):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise OverloadedError(retry_after=1.0) from None
-        try:
-            return await run_in_threadpool(self._reading, store, read)
-        finally:
-            self._turns.release()
-
-    @staticmethod
-    def _reading(store: Store, read: Callable[[StoreReader], T]) -> T:
-        with store.reading() as reader:
-            return read(reader)
+@asynccontextmanager
+async def turn_of(turns: asyncio.Semaphore) -> AsyncIterator[None]:
+    """A turn for an `async with` block; OverloadedError if too many requests wait for theirs."""
+    try:
+        async with asyncio.timeout(TURN_PATIENCE):
+            await turns.acquire()
+    except TimeoutError:
+        raise OverloadedError(retry_after=1.0) from None
+    try:
+        yield
+    finally:
+        turns.release()
 
 
 async def from_store(monitor: MonitorAccess, read: Callable[[StoreReader], T]) -> T:
-    """Read the store without blocking other requests."""
-    return await monitor.read_queue.read(monitor.store, read)
+    """Read the store without blocking other requests; a few at a time, so that observations are not slowed down."""
+
+    def reading() -> T:
+        with monitor.store.reading() as reader:
+            return read(reader)
+
+    async with turn_of(monitor.read_turns):
+        return await run_in_threadpool(reading)
 
 
 def reply(data: Any, status: int = 200) -> Response:

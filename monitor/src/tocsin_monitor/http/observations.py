@@ -1,19 +1,18 @@
 """Ingestion of observations, and those that were refused."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Header, Query, Request, Response
 from pydantic_core import to_json
 
 from tocsin_monitor.as_json import json_of, outcome_json
 from tocsin_monitor.http.auth import READER, SENDER, Caller
-from tocsin_monitor.http.bodies import JSON, NDJSON, ParsedBody, check_type, read_body
+from tocsin_monitor.http.bodies import JSON, NDJSON, check_type, read_body
 from tocsin_monitor.http.monitor_access import Monitor, done, from_store, reply
 from tocsin_monitor.http.replies import Outcomes, RefusedObservations
 from tocsin_monitor.http.requests import ObservationIn
 from tocsin_monitor.http.routes import ApiRouter
-from tocsin_monitor.observations import Batch, Outcome
+from tocsin_monitor.observations import Batch, Observation, Outcome
 from tocsin_monitor.store import RefusedRow
 
 MOST_OBSERVATIONS = 10_000
@@ -58,15 +57,17 @@ async def take(
     lines = check_type(request.headers, JSON, *NDJSON) != JSON
     most = min(MOST_OBSERVATIONS, monitor.settings.engine.max_waiting)
     taken = read_body(await request.body(), lines=lines, most=most, may_send=caller.may_see)
+    observations = tuple(one for one in taken if isinstance(one, Observation))
     outcomes: list[Outcome] = []
-    if taken.observations:
+    if observations:
         # A key is its sender's: others may use the same.
         key = None if idempotency_key is None else f"{caller.name}/{idempotency_key}"
-        batch = Batch(tuple(taken.observations), key=key, sender=sender_of(request, caller))
+        batch = Batch(observations, key=key, sender=sender_of(request, caller))
         outcomes = await done(monitor.engine.submit(batch))
-    if taken.refusals:
-        monitor.metrics.observations.labels("refused", "http").inc(len(taken.refusals))
-    written = _in_order(taken, outcomes)
+    if len(observations) < len(taken):
+        monitor.metrics.observations.labels("refused", "http").inc(len(taken) - len(observations))
+    judged = map(outcome_json, outcomes)
+    written = [next(judged) if isinstance(one, Observation) else one for one in taken]
     if not lines:
         return reply({"outcomes": written})
     body = b"".join(to_json(outcome, inf_nan_mode="null") + b"\n" for outcome in written)
@@ -88,11 +89,3 @@ async def refused(
 def sender_of(request: Request, caller: Caller) -> str:
     """Who sends: the name of the token, or else the address."""
     return caller.name if caller.token is not None or request.client is None else request.client.host
-
-
-def _in_order(taken: ParsedBody, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """The outcomes of all observations, in the order in which they were sent."""
-    if not taken.refusals:
-        return [outcome_json(outcome) for outcome in outcomes]
-    judged = map(outcome_json, outcomes)
-    return [taken.refusals[place] if place in taken.refusals else next(judged) for place in range(len(taken))]

@@ -106,15 +106,12 @@ class Pushing:
 
 def check_installed(extra: str, *modules: str) -> None:
     """Say which extra is missing."""
-    if not all(map(_is_installed, modules)):
-        raise HttpError(501, f"this needs an extra: pip install 'tocsin-monitor[{extra}]', and start the monitor again")
-
-
-def _is_installed(module: str) -> bool:
     try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # not even the package that it would be in
-        return False
+        installed = all(map(find_spec, modules))
+    except ModuleNotFoundError:  # not even the package that one would be in
+        installed = False
+    if not installed:
+        raise HttpError(501, f"this needs an extra: pip install 'tocsin-monitor[{extra}]', and start the monitor again")
 
 
 async def push(
@@ -133,7 +130,7 @@ async def push(
     """
     receivers: Receivers = request.app.state.receivers
     latest = time.time_ns() + round(monitor.settings.engine.future_tolerance * 1e9)
-    intake = Intake(receiver.rates.open(), caller.may_see, MOST_POINTS, latest)
+    intake = Intake(receiver.rates, caller.may_see, MOST_POINTS, latest)
     body: LimitedBody = request.scope["limited_body"]
     raw, sender = await request.body(), sender_of(request, caller)
     try:

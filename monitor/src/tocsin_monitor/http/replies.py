@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from tocsin_monitor.engine import Affected, Progress, SignalDetails, SignalStatus
 from tocsin_monitor.fields import DeclaredField, declared
-from tocsin_monitor.health import SinkHealth, SourceHealth
+from tocsin_monitor.metrics import SinkHealth, SourceHealth
 from tocsin_monitor.reloading import Reloaded
 from tocsin_monitor.rules import ValidRange
 from tocsin_monitor.store import (
@@ -22,9 +22,9 @@ from tocsin_monitor.store import (
     MaintenanceRow,
     ReferenceRow,
     RefusedRow,
-    Role,
     TokenRow,
 )
+from tocsin_monitor.tokens import Role
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-15T12:00:00.123Z"])]
 Number = float | None

@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from tocsin_monitor.observations import LONGEST_NAME, MOST_FEATURES, time_of
 from tocsin_monitor.rules import RULES, MinDeviation, MinLevel, NoDataIsZero, ValidRange
 from tocsin_monitor.schedules import LONGEST, Schedule
-from tocsin_monitor.store import LabelName, Role
-from tocsin_monitor.tokens import MOST_PATTERNS, NAME_PATTERN
+from tocsin_monitor.store import LabelName
+from tocsin_monitor.tokens import MOST_PATTERNS, NAME_PATTERN, Role
 
 # Databases reject text with NUL characters.
 Text = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00]*$")]
@@ -173,7 +173,6 @@ class Snooze(Model):
     seconds: float | None = Field(None, gt=0, le=1e8, allow_inf_nan=False, examples=[3600])
 
     def end(self, now: int) -> int:
-        """When it is over."""
         return now + round((self.seconds or 0.0) * 1e9) if self.until is None else self.until
 
 
@@ -223,15 +222,9 @@ class MaintenanceIn(Model):
             raise ValueError("give start and end, or schedule and duration")
         if self.start is not None and self.end is not None and self.start >= self.end:
             raise ValueError("end must be after start")
-        _ = self.recurs  # which says what is wrong with it
+        if self.schedule is not None and self.duration is not None:
+            Schedule(self.schedule, self.time_zone, self.duration)  # it says what is wrong with itself
         return self
-
-    @property
-    def recurs(self) -> Schedule | None:
-        """When it recurs, if it does."""
-        if self.schedule is None or self.duration is None:
-            return None
-        return Schedule(self.schedule, self.time_zone, self.duration)
 
 
 class TokenIn(Model):

@@ -52,7 +52,6 @@ class Certificate:
 
     @classmethod
     def of(cls, server: ServerSettings) -> Self | None:
-        """The one in the settings, if there is one."""
         if server.tls_certificate is None or server.tls_key is None:
             return None
         return cls(server.tls_certificate, server.tls_key)

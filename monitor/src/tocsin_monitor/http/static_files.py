@@ -1,7 +1,7 @@
 """The dashboard's page and its files."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,12 +36,12 @@ class _File:
     tag: str
 
 
-def page_router(folder: Path = FOLDER) -> APIRouter:
+def page_router() -> APIRouter:
     """The page at `/` and its files under `/static/`.
 
     They are read once, at the start, so no request can reach any other file.
     """
-    files = _files(folder)
+    files = _files()
     router = APIRouter(include_in_schema=False)
 
     def send(request: Request, name: str) -> Response:
@@ -69,24 +69,15 @@ def page_router(folder: Path = FOLDER) -> APIRouter:
 
 
 @cache
-def _files(folder: Path) -> dict[str, _File]:
-    files = {**dict(_read(folder)), **dict(_chart_files())}
+def _files() -> dict[str, _File]:
+    paths = {file.relative_to(FOLDER).as_posix(): file for file in sorted(FOLDER.rglob("*")) if file.is_file()}
+    # The library that draws charts, which pages of reports use too.
+    paths |= {f"vendor/uplot/{name}": file for name, file in chart_library().items()}
+    kinds = {name: _TYPES.get(Path(name).suffix) for name in paths}
+    files = {name: _file(file.read_bytes(), kind) for name, file in paths.items() if (kind := kinds[name])}
     index = files["index.html"]
     files["index.html"] = _file(index.content.replace(_MODULES, _preloads(files)), index.kind)
     return files
-
-
-def _read(folder: Path) -> Iterator[tuple[str, _File]]:
-    for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.suffix in _TYPES:
-            yield file.relative_to(folder).as_posix(), _file(file.read_bytes(), _TYPES[file.suffix])
-
-
-def _chart_files() -> Iterator[tuple[str, _File]]:
-    """The library that draws charts, which pages of reports use too."""
-    for name, file in chart_library().items():
-        if Path(name).suffix in _TYPES:
-            yield f"vendor/uplot/{name}", _file(file.read_bytes(), _TYPES[Path(name).suffix])
 
 
 def _file(content: bytes, kind: str) -> _File:

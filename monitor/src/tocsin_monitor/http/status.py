@@ -14,13 +14,13 @@ from tocsin import __version__
 from tocsin_monitor.as_json import json_of, time_text
 from tocsin_monitor.engine import SignalStatus
 from tocsin_monitor.errors import NotReadyError
-from tocsin_monitor.health import SinkHealth, SourceHealth
 from tocsin_monitor.http.auth import ADMIN, READER
 from tocsin_monitor.http.errors import COMMON, errors
 from tocsin_monitor.http.monitor_access import Monitor, check_ready, from_store, reply
 from tocsin_monitor.http.push import Pushed
 from tocsin_monitor.http.replies import Health, ReloadedOut, StatusOut
 from tocsin_monitor.http.routes import ApiRouter
+from tocsin_monitor.metrics import SinkHealth, SourceHealth
 from tocsin_monitor.observations import LONGEST_NAME
 from tocsin_monitor.reloading import Reloaded
 from tocsin_monitor.store import ObservationRow
@@ -154,24 +154,27 @@ _OF_FEATURES = {
     "high": "Above this, the error alone would have raised an alarm.",
 }
 
-#: One number of a signal.
-Number = Callable[[SignalStatus], float]
-#: The newest observations, by signal and time.
-Newest = Mapping[tuple[int, int], ObservationRow]
-
 
 class SignalMetrics(Collector):
-    """The metrics of some signals. `left_out` others matched, but were too many."""
+    """The metrics of some signals, with their newest observations. `left_out` others matched, but were too many."""
 
-    def __init__(self, signals: Collection[SignalStatus] = (), newest: Newest | None = None, left_out: int = 0) -> None:
-        self._signals, self._newest, self._left_out = signals, newest or {}, left_out
+    def __init__(
+        self,
+        signals: Collection[SignalStatus] = (),
+        newest: Mapping[tuple[int, int], ObservationRow] = {},
+        left_out: int = 0,
+    ) -> None:
+        self._signals, self._newest, self._left_out = signals, newest, left_out
 
     def collect(self) -> Iterator[Metric]:
+        def last_time(signal: SignalStatus) -> float:
+            return math.nan if signal.last_time is None else signal.last_time / 1e9
+
         yield from self._features()
         yield self._of_signals("p", "The p-value of the newest observation.", lambda one: one.p)
         yield self._of_signals("severity", "How anomalous the newest observation is.", lambda one: one.severity)
         yield self._of_signals("incident_open", "Whether an incident is open.", lambda one: one.incident is not None)
-        yield self._of_signals("last_time_seconds", "The time of the newest observation (Unix time).", _last_time)
+        yield self._of_signals("last_time_seconds", "The time of the newest observation (Unix time).", last_time)
         states = GaugeMetricFamily("tocsin_signal_state", "1 for the signal's state.", labels=["signal", "state"])
         for signal in self._signals:
             for state in STATES:
@@ -182,7 +185,6 @@ class SignalMetrics(Collector):
         )
 
     def text(self) -> bytes:
-        """All of them, as Prometheus reads them."""
         registry = CollectorRegistry()
         registry.register(self)
         return generate_latest(registry)
@@ -197,7 +199,7 @@ class SignalMetrics(Collector):
                         family.add_metric([signal.name, feature], value)
             yield family
 
-    def _of_signals(self, name: str, about: str, value: Number) -> Metric:
+    def _of_signals(self, name: str, about: str, value: Callable[[SignalStatus], float]) -> Metric:
         family = GaugeMetricFamily(f"tocsin_signal_{name}", about, labels=["signal"])
         for signal in self._signals:
             if not math.isnan(number := float(value(signal))):
@@ -212,7 +214,3 @@ def state_of(signal: SignalStatus) -> str:
     if signal.silent:
         return "silent"
     return "watched" if signal.warm else "warming up"
-
-
-def _last_time(signal: SignalStatus) -> float:
-    return math.nan if signal.last_time is None else signal.last_time / 1e9

@@ -10,13 +10,15 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from time import time_ns
 from typing import Any, Generic, TypeVar
 
 from tocsin_monitor.config import PushRule, PushSettings
+from tocsin_monitor.config.section import NameTemplate
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import LONGEST_NAME, Observation, check_name
 from tocsin_monitor.sources.base import Reporter
-from tocsin_monitor.sources.payloads import NameTemplate, series_signal
+from tocsin_monitor.sources.payloads import series_signal
 
 R = TypeVar("R", bound=PushRule)
 
@@ -43,17 +45,13 @@ class Increase:
 class Rates:
     """The newest totals of each counter, in memory: those seen last.
 
-    A request looks at them through `open`, and changes them only once its observations are durable: when it is sent
-    again, it finds what it found the first time.
+    A request changes them only once its observations are durable: when it is sent again, it finds what it found the
+    first time.
     """
 
     def __init__(self, most: int = MOST_COUNTERS) -> None:
         self._most = most
         self._newest: OrderedDict[str, tuple[int, tuple[float, ...]]] = OrderedDict()
-
-    def open(self) -> "OpenRates":
-        """As one request sees them."""
-        return OpenRates(self)
 
     def newest(self, counter: str) -> tuple[int, tuple[float, ...]] | None:
         """The time and the totals of a counter's newest point."""
@@ -68,39 +66,6 @@ class Rates:
             self._newest.move_to_end(counter)
         while len(self._newest) > self._most:
             self._newest.popitem(last=False)
-
-
-class OpenRates:
-    """The counters as one request sees them, with its own points."""
-
-    def __init__(self, rates: Rates) -> None:
-        self._rates = rates
-        self._changes: dict[str, tuple[int, tuple[float, ...]]] = {}
-
-    def increase(self, counter: str, time: int, totals: Sequence[float], start: int | None = None) -> Increase | None:
-        """What a counter grew by since its last point; None for its first one, and for one that is not newer.
-
-        The first of the totals decides whether the counter began again: then it grew since `start`, if that is known.
-        """
-        known = self._changes.get(counter) or self._rates.newest(counter)
-        now = tuple(totals)
-        if known is None:
-            self._changes[counter] = time, now
-            return None
-        then, before = known
-        if time <= then:
-            return None
-        self._changes[counter] = time, now
-        if now[0] >= before[0] and (start is None or start <= then):
-            grown = tuple(new - old for new, old in zip(now, before, strict=True))
-            return Increase((time - then) / SECOND, grown)
-        if start is not None and then <= start < time:
-            return Increase((time - start) / SECOND, now)
-        return None
-
-    def commit(self) -> None:
-        """The observations are durable."""
-        self._rates.put(self._changes)
 
 
 class MalformedError(ValueError):
@@ -148,7 +113,7 @@ class Intake:
     for, such as a text, or a counter's first point). `latest` is how far ahead times may be, in nanoseconds since 1970.
     """
 
-    def __init__(self, rates: OpenRates, may_send: Callable[[str], bool], most: int, latest: int = _TIMES - 1) -> None:
+    def __init__(self, rates: Rates, may_send: Callable[[str], bool], most: int, latest: int = _TIMES - 1) -> None:
         self._rates, self._may_send, self._most, self._latest = rates, may_send, most, latest
         self.observations: list[Observation] = []
         self.refused = 0
@@ -158,6 +123,8 @@ class Intake:
         self.left_out: Counter[str] = Counter()
         self._points = self._parts = 0
         self._series_of: dict[str, int] = {}
+        #: The newest points of counters in this request.
+        self._newest: dict[str, tuple[int, tuple[float, ...]]] = {}
 
     def visit(self, parts: int) -> None:
         """Count series or lines, which may be empty: a request may have as many of them as points."""
@@ -202,8 +169,9 @@ class Intake:
         finite = tuple(value if math.isfinite(value) else math.nan for value in values)
         self.observations.append(Observation(signal, time, finite, features))
 
-    def add_rate(self, signal: str, time: int, *totals: float, features: tuple[str, ...] | None = None) -> None:
+    def add_rate(self, signal: str, time: int | None, *totals: float, features: tuple[str, ...] | None = None) -> None:
         """The increase per second of each of a signal's counters since its last point."""
+        time = time_ns() if time is None else time
         if not self._in_time(signal, time):
             return
         found = [self._per_second(f"{signal}\0{place}", time, total) for place, total in enumerate(totals)]
@@ -216,7 +184,7 @@ class Intake:
         """None if it is not known; a total that is not finite is a missing value."""
         if not math.isfinite(total):
             return math.nan
-        increase = self._rates.increase(counter, time, (total,))
+        increase = self._grown(counter, time, (total,))
         return None if increase is None else increase.totals[0] / increase.seconds
 
     def increase(self, signal: str, time: int, totals: Sequence[float], start: int | None) -> Increase | None:
@@ -224,10 +192,31 @@ class Intake:
         observation."""
         if not self._in_time(signal, time):
             return None
-        increase = self._rates.increase(signal, time, totals, start)
+        increase = self._grown(signal, time, totals, start)
         if increase is None:
             self.ignore(NO_INCREASE)
         return increase
+
+    def _grown(self, counter: str, time: int, totals: Sequence[float], start: int | None = None) -> Increase | None:
+        """None for a counter's first point, and for one that is not newer than the last.
+
+        The first of the totals decides whether the counter began again: then it grew since `start`, if that is known.
+        """
+        known = self._newest.get(counter) or self._rates.newest(counter)
+        now = tuple(totals)
+        if known is None:
+            self._newest[counter] = time, now
+            return None
+        then, before = known
+        if time <= then:
+            return None
+        self._newest[counter] = time, now
+        if now[0] >= before[0] and (start is None or start <= then):
+            grown = tuple(new - old for new, old in zip(now, before, strict=True))
+            return Increase((time - then) / SECOND, grown)
+        if start is not None and then <= start < time:
+            return Increase((time - start) / SECOND, now)
+        return None
 
     def _in_time(self, signal: str, time: int) -> bool:
         """Whether a time can be taken, else the point is refused: after a counter's point from the future, all that
@@ -243,7 +232,7 @@ class Intake:
 
     def commit(self) -> None:
         """The observations are durable."""
-        self._rates.commit()
+        self._rates.put(self._newest)
 
     def refuse(self, why: str, points: int = 1, kind: str | None = None) -> None:
         """Points that can never be observations; `kind` names those that the monitor cannot take, whatever they say."""
@@ -276,7 +265,6 @@ class Receiver(Reporter):
 
     @property
     def used(self) -> bool:
-        """Whether anybody ever sent anything."""
         return self.health.last_success is not None or self.health.last_error is not None
 
     def failed(self, why: str, sender: str) -> None:
@@ -312,5 +300,4 @@ class Receivers:
 
     @property
     def used(self) -> list[Receiver]:
-        """Those that anybody ever sent anything to."""
         return [one for one in self._all.values() if one.used]

@@ -46,7 +46,6 @@ class SignalReport:
 
     @property
     def false_alarms(self) -> int:
-        """Incidents that people labelled as false alarms."""
         return sum(incident.label == "false alarm" for incident in self.incidents)
 
 
@@ -60,12 +59,10 @@ class EventReport:
 
     @property
     def start(self) -> int:
-        """The start of the first of them."""
         return self.members[0][1].start
 
     @property
     def open(self) -> bool:
-        """Whether one of them is open."""
         return any(incident.open for _, incident in self.members)
 
     @property
@@ -74,7 +71,6 @@ class EventReport:
         return self.members[0][1].kind == "silence"
 
     def end(self, period: Period) -> int:
-        """When the last of them ended."""
         return max(end_of(incident, period) for _, incident in self.members)
 
 

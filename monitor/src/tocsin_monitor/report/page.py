@@ -278,17 +278,14 @@ def drawn_signals(reader: StoreReader, signals: Sequence[SignalReport], period: 
     found = [(signal, [one for one in signal.incidents if one.kind == "alarm"]) for signal in signals]
     busy = [(signal, alarms) for signal, alarms in found if alarms]
     busy.sort(key=lambda one: -max(incident.severity for incident in one[1]))
-    charts = [_chart(reader, signal, alarms, period) for signal, alarms in busy[:MOST_SIGNALS]]
-    return [chart for chart in charts if chart is not None]
-
-
-def _chart(reader: StoreReader, signal: SignalReport, alarms: Sequence[IncidentRow], period: Period) -> Chart | None:
-    columns = _columns(reader, signal, period)
-    if columns is None:
-        return None
-    times = columns["time"].astype(np.int64)
-    incidents = [_incident(signal.row.name, row, times) for row in alarms]
-    return Chart(signal.row.name, columns, incidents)
+    charts = []
+    for signal, alarms in busy[:MOST_SIGNALS]:
+        columns = _columns(reader, signal, period)
+        if columns is not None:
+            times = columns["time"].astype(np.int64)
+            incidents = [_incident(signal.row.name, row, times) for row in alarms]
+            charts.append(Chart(signal.row.name, columns, incidents))
+    return charts
 
 
 def _columns(reader: StoreReader, signal: SignalReport, period: Period) -> Columns | None:

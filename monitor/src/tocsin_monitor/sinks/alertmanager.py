@@ -5,7 +5,8 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from tocsin_monitor.as_json import time_text
-from tocsin_monitor.config import AlertmanagerSettings, Settings
+from tocsin_monitor.config import Settings
+from tocsin_monitor.config.sinks import AlertmanagerSettings
 from tocsin_monitor.outgoing import without_user
 from tocsin_monitor.sinks.alerts import (
     IDENTITY,
@@ -34,8 +35,6 @@ class AlertmanagerSink(HttpSink):
     For Alertmanager, the labels identify an alert. An incident that became critical is therefore another alert, and the
     one with the lower severity is ended in the same request. After a restart it is forgotten, and expires.
     """
-
-    kind = "alertmanager"
 
     def __init__(self, settings: AlertmanagerSettings, monitor: Settings) -> None:
         super().__init__(settings, monitor)
@@ -83,8 +82,6 @@ class WebhookSink(HttpSink):
     A message without a reply is sent again: receivers recognise it by `groupKey` or `fingerprint`, which stay the same
     for the whole incident. Its severity may rise in the meantime.
     """
-
-    kind = "webhook"
 
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
         alert = alert_of(incident, signal, link_to(self._monitor, incident), status)

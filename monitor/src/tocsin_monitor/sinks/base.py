@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tocsin_monitor.config import Settings
 from tocsin_monitor.errors import MonitorError
@@ -28,7 +28,6 @@ class DeliveryError(MonitorError):
 class Sink(ABC):
     """Reports incidents, between `open` and `close`, which run on the event loop."""
 
-    kind: ClassVar[str]
     #: Seconds after which open incidents are repeated; None for never.
     refresh: float | None = None
     #: Draws incidents, for sinks whose settings ask for pictures.
@@ -67,7 +66,6 @@ class HttpSink(Sink):
         self._settings, self._monitor = settings, monitor
 
     def _connect(self) -> Client:
-        """A client for the receiver."""
         given = {name: getattr(self._settings, name, None) for name in ("bearer_token", "headers")}
         return open_client(self._settings.url, timeout=self._settings.timeout, **given)
 

@@ -42,8 +42,6 @@ _SLACK_HEADER, _SLACK_TEXT, _SLACK_FIELD = 150, 3000, 2000
 class SlackSink(ChatSink):
     """Posts blocks: a header, the text, the facts and a link. `text` is what notifications show."""
 
-    kind = "slack"
-
     def _body(self, notice: Notice) -> dict[str, Any]:
         blocks: list[dict[str, Any]] = [
             {
@@ -52,18 +50,19 @@ class SlackSink(ChatSink):
             }
         ]
         if notice.text:
-            blocks.append({"type": "section", "text": _slack_text(notice.text, _SLACK_TEXT)})
-        facts = [_slack_text(f"*{name}*\n{{}}", _SLACK_FIELD, value) for name, value in notice.facts.items()]
+            blocks.append({"type": "section", "text": _slack_text(_slack_escaped(notice.text), _SLACK_TEXT)})
+        facts = [
+            _slack_text(f"*{name}*\n{_slack_escaped(value)}", _SLACK_FIELD) for name, value in notice.facts.items()
+        ]
         blocks.append({"type": "section", "fields": facts})
         if notice.link:
             blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": f"<{notice.link}|Open the incident>"}})
         return {"text": shortened(_slack_escaped(notice.title), _SLACK_TEXT), "blocks": blocks}
 
 
-def _slack_text(text: str, most: int, *values: str) -> dict[str, Any]:
+def _slack_text(escaped: str, most: int) -> dict[str, Any]:
     """A text in which nothing is a link or a mention. `verbatim`: not even what looks like a channel or a person."""
-    written = text.format(*map(_slack_escaped, values)) if values else _slack_escaped(text)
-    return {"type": "mrkdwn", "text": shortened(written, most), "verbatim": True}
+    return {"type": "mrkdwn", "text": shortened(escaped, most), "verbatim": True}
 
 
 def _slack_escaped(text: str) -> str:
@@ -75,8 +74,6 @@ _MATTERMOST_TITLE, _MATTERMOST_TEXT = 200, 6000  # characters; all attachments t
 
 class MattermostSink(ChatSink):
     """Posts a message attachment with the colour of the severity."""
-
-    kind = "mattermost"
 
     def _body(self, notice: Notice) -> dict[str, Any]:
         title = shortened(notice.title, _MATTERMOST_TITLE)
@@ -106,8 +103,6 @@ _TEAMS_TEXT = 10_000  # characters; a whole message may have 28 KB
 
 class TeamsSink(ChatSink):
     """Posts an adaptive card, as the workflow "Send webhook alerts to a channel" takes it."""
-
-    kind = "teams"
 
     def _body(self, notice: Notice) -> dict[str, Any]:
         style = "good" if notice.over else "attention" if notice.critical else "warning"
@@ -147,8 +142,6 @@ _NTFY_TEXT, _NTFY_TITLE = 1000, 200
 
 class NtfySink(NoticeSink):
     """Publishes to a topic: urgent if the incident is critical, quiet when it has ended; with its picture."""
-
-    kind = "ntfy"
 
     def _connect(self) -> Client:
         return open_client(self._settings.url, timeout=self._settings.timeout, bearer_token=self._settings.token)
@@ -204,8 +197,6 @@ class PagerDutySink(NoticeSink):
     All events of an incident have the same `dedup_key`: one that arrives twice changes nothing. Acknowledgements are
     looked for every `refresh` seconds; after a restart they are sent once more.
     """
-
-    kind = "pagerduty"
 
     def __init__(self, settings: PagerDutySettings, monitor: Settings) -> None:
         super().__init__(settings, monitor)

@@ -30,8 +30,6 @@ class MailSink(Sink):
     has another, even under the same title: servers drop what they take for a copy.
     """
 
-    kind = "mail"
-
     def __init__(self, settings: MailSettings, monitor: Settings) -> None:
         super().__init__(settings.name)
         self._settings = settings

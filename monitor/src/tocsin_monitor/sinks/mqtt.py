@@ -3,7 +3,8 @@
 import json
 
 from tocsin_monitor.as_json import incident_json
-from tocsin_monitor.config import MqttSinkSettings, Settings
+from tocsin_monitor.config import Settings
+from tocsin_monitor.config.sinks import MqttSinkSettings
 from tocsin_monitor.mqtt import BrokerConnection, BrokerError
 from tocsin_monitor.sinks.alerts import event_in_message, link_to, summary_of
 from tocsin_monitor.sinks.base import DeliveryError, Sink
@@ -19,8 +20,6 @@ class MqttSink(Sink):
     Its end is published too, and the retained message is cleared. A silence has its own topic below that of its signal,
     because a signal may fall silent during an incident.
     """
-
-    kind = "mqtt"
 
     def __init__(self, settings: MqttSinkSettings, monitor: Settings) -> None:
         super().__init__(settings.name)

@@ -1,7 +1,7 @@
 """A message about an incident in words, for sinks that write to people."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from difflib import get_close_matches
 from string import Formatter
 from typing import Any
@@ -14,21 +14,13 @@ from tocsin_monitor.sinks.alerts import alert_of, level_of, link_to, several, to
 from tocsin_monitor.store import IncidentRow, Message, SignalRow
 from tocsin_monitor.store.events import LISTED
 
-
-def _sample(**given: Any) -> IncidentRow:
-    """An incident to try message templates on; what is not given is missing."""
-    nothing = {field.name: None for field in fields(IncidentRow) if field.default is MISSING}
-    numbers = dict.fromkeys(("p", "severity", "return_period", "deviation"), float("nan"))
-    some = {"id": 1, "signal": 1, "start": 1, "end": 2, "peak": 1, "alarms": 0, "duration": 0, "opened": 1}
-    return IncidentRow(**{**nothing, **numbers, **some, "contributions": {}, "feature_p": {}, **given})
-
-
-_ALARM = _sample(
-    kind="alarm", alarms=3, p=1e-4, severity=4.2, return_period=1e4, deviation=2.0, view="error", direction="above",
-    explanation="2 above the forecast", open=False, closed=2, ended="returned", acknowledged=2,
-    acknowledged_by="somebody", snoozed_until=2, label="fault", note="a note",
+# To try message templates on: nothing is missing. A missing value is an empty text in any format.
+_INCIDENT = IncidentRow(
+    id=1, signal=1, kind="alarm", start=1, end=2, peak=1, alarms=3, duration=2, p=1e-4, severity=4.2, return_period=1e4,
+    view="error", explanation="2 above the forecast", direction="above", deviation=2.0, contributions={}, open=False,
+    opened=1, closed=2, ended="returned", acknowledged=2, acknowledged_by="somebody", snoozed_until=2, label="fault",
+    note="a note", excluded=False, withheld=False,
 )  # fmt: skip
-_SILENCE = _sample(kind="silence", open=True)
 _SIGNAL = SignalRow(1, "plant/pump", ("value",), {"interval": "1min"}, None, "bar", None, 1)
 
 
@@ -52,7 +44,6 @@ class Notice:
 
     @property
     def colour(self) -> str:
-        """Its colour where a channel shows one: green, red or amber."""
         return "#2e7d32" if self.over else "#b3261e" if self.critical else "#b26a00"
 
     @property
@@ -107,15 +98,11 @@ class Notices:
 
     def __init__(self, settings: TextSettings, monitor: Settings) -> None:
         self._monitor = monitor
-        samples = [
-            fields_of(_ALARM, _SIGNAL, "resolved", "https://example.com"),
-            fields_of(_SILENCE, _SIGNAL, "firing", ""),
-        ]
-        self._title = MessageTemplate("title", settings.title, *samples)
-        self._text = MessageTemplate("text", settings.text, *samples)
+        sample = fields_of(_INCIDENT, _SIGNAL, "resolved", "https://example.com")
+        self._title = MessageTemplate("title", settings.title, sample)
+        self._text = MessageTemplate("text", settings.text, sample)
 
     def write(self, incident: IncidentRow, signal: SignalRow, status: Message) -> Notice:
-        """The message about an incident."""
         fields = fields_of(incident, signal, status, link_to(self._monitor, incident))
         title = " ".join(self._title.fill(fields).split())  # a title is one line
         return Notice(status, title, self._text.fill(fields).strip(), fields)
@@ -137,14 +124,12 @@ class MessageTemplate(Formatter):
     'pump: p = 0.0012'
     """
 
-    def __init__(self, setting: str, text: str, *samples: Mapping[str, Any]) -> None:
+    def __init__(self, setting: str, text: str, sample: Mapping[str, Any]) -> None:
         self._setting, self._text = setting, text
-        self._check(samples[0])
-        for sample in samples:
-            self.fill(sample)
+        self._check(sample)
+        self.fill(sample)
 
     def fill(self, fields: Mapping[str, Any]) -> str:
-        """The text with the fields of a message."""
         try:
             return self.vformat(self._text, (), fields)
         except ValueError as error:

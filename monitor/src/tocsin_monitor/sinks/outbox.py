@@ -13,8 +13,7 @@ from enum import Enum
 
 from tocsin_monitor.config.kinds import DeliveryRules
 from tocsin_monitor.errors import Backoff, delay_after, error_text
-from tocsin_monitor.health import SinkHealth
-from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.metrics import Metrics, SinkHealth
 from tocsin_monitor.sinks.alerts import told_as
 from tocsin_monitor.sinks.base import DeliveryError, Sink
 from tocsin_monitor.store import (
@@ -184,18 +183,12 @@ class Outbox:
         self._repeats = Repeats(sink, store, self._delivered, self._failed)
         self._update_every, self._max_age = round(update_every * 1e9), max_age * 1e9
         self._unmarked: dict[int, int] = {}  # delivered, but not yet marked so: which news each had
-        self._woken = asyncio.Event()
 
     @property
     def name(self) -> str:
         return self.sink.name
 
-    def wake(self) -> None:
-        """Look for messages now; call it on the event loop."""
-        self._woken.set()
-
     async def run(self) -> None:
-        """Deliver until cancelled."""
         await self._open()
         try:
             while True:
@@ -208,7 +201,7 @@ class Outbox:
                     # Most likely the store failed: try again when it is back.
                     self._failed(error)
                 if not busy:
-                    await self._wait()
+                    await asyncio.sleep(self._poll)
         finally:
             with suppress(Exception):  # a message that is not marked is delivered twice, which is allowed
                 async with asyncio.timeout(2):
@@ -222,12 +215,6 @@ class Outbox:
             except Exception as error:
                 self._failed(error)
                 await asyncio.sleep(self._backoff.failed())
-
-    async def _wait(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._poll):
-                await self._woken.wait()
-        self._woken.clear()
 
     async def _round(self) -> bool:
         """Deliver some of the messages that are due; true if there may be more."""
@@ -355,7 +342,9 @@ def decide(
 
 
 def _before_first_attempt(rules: DeliveryRules, incident: IncidentRow, now: int) -> Decision | int | None:
-    if _slept_through(incident) or incident.ended == "removed":
+    until = incident.snoozed_until
+    slept_through = not incident.open and until is not None and (incident.closed or incident.end) <= until
+    if slept_through or incident.ended == "removed":
         return Decision.LEAVE_OUT
     due = incident.opened
     if rules.after is not None:
@@ -368,8 +357,3 @@ def _before_first_attempt(rules: DeliveryRules, incident: IncidentRow, now: int)
     if not incident.open and incident.closed is not None and rules.next_time(due) > max(due, incident.closed):
         return Decision.LEAVE_OUT
     return None
-
-
-def _slept_through(incident: IncidentRow) -> bool:
-    until = incident.snoozed_until
-    return not incident.open and until is not None and (incident.closed or incident.end) <= until

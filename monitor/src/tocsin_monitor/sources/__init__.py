@@ -1,6 +1,8 @@
 """Where observations come from, apart from HTTP."""
 
-from tocsin_monitor.config import MqttSinkSettings, MqttSourceSettings, Settings
+from tocsin_monitor.config import Settings
+from tocsin_monitor.config.sinks import MqttSinkSettings
+from tocsin_monitor.config.sources import MqttSourceSettings
 from tocsin_monitor.errors import settings_at
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sources.base import MOST_TOGETHER, ReadCursor, Source, SourceContext, Submit

@@ -7,11 +7,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
-from typing import ClassVar
 
 from tocsin_monitor.errors import Backoff, error_text
-from tocsin_monitor.health import SourceHealth
-from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.metrics import Metrics, SourceHealth
 from tocsin_monitor.observations import Batch, Cursor, Observation, Outcome, Status
 
 #: Submits a batch, and waits while the monitor is too busy. When it returns, the batch is durable.
@@ -82,8 +80,6 @@ class Reporter:
 
 class Source(Reporter, ABC):
     """Delivers observations while `run` is running."""
-
-    kind: ClassVar[str]
 
     def __init__(self, name: str, context: SourceContext) -> None:
         super().__init__(name, context.metrics)

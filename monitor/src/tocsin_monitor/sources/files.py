@@ -14,7 +14,7 @@ import numpy as np
 
 from tocsin.data import LineParser
 from tocsin.data import ParsedObservation as Line
-from tocsin_monitor.config import FileSourceSettings
+from tocsin_monitor.config.sources import FileSourceSettings
 from tocsin_monitor.errors import Backoff
 from tocsin_monitor.observations import Cursor, Observation, Stamps, check_name
 from tocsin_monitor.sources.base import Source, SourceContext
@@ -153,8 +153,6 @@ class FileSource(Source):
     The position in each file is stored together with its observations, so after a crash nothing is read twice or left
     out. Files are read in the order of their last change, so a renamed file is finished before its successor.
     """
-
-    kind = "file"
 
     def __init__(self, settings: FileSourceSettings, context: SourceContext) -> None:
         super().__init__(settings.name, context)

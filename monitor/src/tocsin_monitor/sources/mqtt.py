@@ -9,12 +9,14 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from pydantic_core import to_json
 
 from tocsin_monitor.as_json import verdict_json
-from tocsin_monitor.config import MqttBroker, MqttSourceSettings
+from tocsin_monitor.config import MqttBroker
+from tocsin_monitor.config.section import NameTemplate
+from tocsin_monitor.config.sources import MqttSourceSettings
 from tocsin_monitor.errors import Backoff
 from tocsin_monitor.mqtt import BrokerConnection, Message, MqttSession
 from tocsin_monitor.observations import Observation, Outcome, check_name
 from tocsin_monitor.sources.base import Source, SourceContext
-from tocsin_monitor.sources.payloads import LARGEST, NameTemplate, Payload, topic_signal
+from tocsin_monitor.sources.payloads import LARGEST, Payload, topic_signal
 
 # How long the broker keeps the session while the monitor is offline.
 SESSION_SECONDS = 7 * 86400
@@ -117,8 +119,6 @@ class MqttSource(BrokerSource):
     If messages contain a time, duplicates are recognised by it. Otherwise the time of arrival is used, and a message
     that arrives twice is stored twice.
     """
-
-    kind = "mqtt"
 
     def __init__(self, settings: MqttSourceSettings, context: SourceContext) -> None:
         self._template = NameTemplate(settings.signal)

@@ -4,44 +4,15 @@ import hashlib
 import json
 import math
 import re
-import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tocsin.data import MISSING, read_numbers
+from tocsin_monitor.config.section import NameTemplate
 from tocsin_monitor.observations import LONGEST_NAME, moment_of
 
 _DIGEST = 12  # characters
-
-
-class NameTemplate:
-    """A text with fields such as {instance}, and nothing else in braces.
-
-    Examples
-    --------
-    >>> NameTemplate("load/{instance}").fill({"instance": "a:9100"})
-    'load/a:9100'
-    """
-
-    def __init__(self, text: str) -> None:
-        try:
-            pieces = list(string.Formatter().parse(text))
-        except ValueError as error:
-            raise ValueError(f"a template must be text with fields such as {{name}}, got {text!r}: {error}") from None
-        for _, field, form, conversion in pieces:
-            if field is not None and (form or conversion or not (field.isidentifier() or field.isdecimal())):
-                raise ValueError(f"a field of a template must be a name or a number in braces, got {text!r}")
-        self._pieces = [(literal, field) for literal, field, _, _ in pieces]
-        self.text = text
-
-    @property
-    def fields(self) -> list[str]:
-        return [field for _, field in self._pieces if field is not None]
-
-    def fill(self, values: Mapping[str, str]) -> str:
-        """The text with these values; KeyError if one is missing."""
-        return "".join(literal + ("" if field is None else values[field]) for literal, field in self._pieces)
 
 
 def topic_signal(template: NameTemplate, topic: str, value: str = "") -> str:
@@ -115,10 +86,9 @@ class Path:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it may match more than one value."""
         return "*" in self._steps
 
-    def find_all(self, tree: Any) -> Iterator[tuple[str, Any]]:
+    def find_all(self, tree: Any) -> list[tuple[str, Any]]:
         """All values that it matches, each with its path."""
         ways: list[tuple[str, Any]] = [("", tree)]
         for step in self._steps:
@@ -127,16 +97,11 @@ class Path:
                 for way, inside in ways
                 for key in _keys(inside, step)
             ]
-        yield from ways
+        return ways
 
     def find(self, tree: Any) -> Any:
-        """The value at the path, or _ABSENT."""
-        for step in self._steps:
-            there = step in tree if isinstance(tree, dict) else isinstance(tree, list) and step in range(len(tree))
-            if not there:
-                return _ABSENT
-            tree = tree[step]
-        return tree
+        """The first value that it matches, or _ABSENT."""
+        return next((value for _, value in self.find_all(tree)), _ABSENT)
 
 
 def _keys(tree: Any, step: str | int) -> list[Any]:

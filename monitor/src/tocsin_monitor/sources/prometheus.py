@@ -8,12 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tocsin_monitor.config import PrometheusQuery, PrometheusSourceSettings
+from tocsin_monitor.config.section import NameTemplate
+from tocsin_monitor.config.sources import PrometheusQuery, PrometheusSourceSettings
 from tocsin_monitor.errors import Backoff, MonitorError, error_text
 from tocsin_monitor.observations import Cursor, Observation
 from tocsin_monitor.outgoing import Client, ask, open_client
 from tocsin_monitor.sources.base import LONGEST_WAIT, Source, SourceContext
-from tocsin_monitor.sources.payloads import NameTemplate, series_signal
+from tocsin_monitor.sources.payloads import series_signal
 
 MILLISECOND = 10**6  # ns
 # Prometheus refuses queries for more points per series.
@@ -33,8 +34,6 @@ class PrometheusSource(Source):
     The position of each query is stored together with its observations, so after an outage it continues from there, in
     order. The first run of a query reaches back as far as `lookback`; what it finds is history and sends no messages.
     """
-
-    kind = "prometheus"
 
     def __init__(self, settings: PrometheusSourceSettings, context: SourceContext) -> None:
         super().__init__(settings.name, context)
@@ -96,11 +95,11 @@ class PrometheusSource(Source):
         }
         answer = await ask(client, "POST", "/api/v1/query_range", most=LARGEST, data=question)
         if not answer.whole:
-            raise MalformedError(f"the answer has more than {LARGEST} bytes")
+            raise MonitorError(f"the answer has more than {LARGEST} bytes")
         try:
             body: Any = answer.json()
         except (ValueError, RecursionError):
-            raise MalformedError("the answer is no JSON") from None
+            raise MonitorError("the answer is no JSON") from None
         return observations_in(body, followed.query.query, followed.template, self._skipped)
 
     async def _store(self, followed: "_Followed", observations: list[Observation], last: int) -> None:
@@ -132,16 +131,11 @@ class _Followed:
 
     @property
     def is_history(self) -> bool:
-        """Whether the next step is history."""
         return self.next is not None and self.next < self.live
 
     def newest(self, delay: float) -> int:
         """The newest step that is at least `delay` seconds old."""
         return int((time.time() - delay) * 1000) // self.step * self.step
-
-
-class MalformedError(MonitorError):
-    """A reply that is not in Prometheus' format."""
 
 
 def observations_in(
@@ -155,7 +149,9 @@ def observations_in(
     named: defaultdict[str, list[tuple[list[Any], str | None]]] = defaultdict(list)
     series = _series(answer)
     for one in series:
-        labels = _labels(one)
+        labels = one.get("metric")
+        if not isinstance(labels, dict):
+            raise MonitorError("a series of the answer has no labels")
         try:
             signal = series_signal(template, labels, query)
         except ValueError as error:
@@ -178,17 +174,10 @@ def _series(answer: Any) -> list[Mapping[str, Any]]:
         data = answer["data"]
         kind, result = data["resultType"], data["result"]
     except (KeyError, TypeError):
-        raise MalformedError("the answer has no result") from None
+        raise MonitorError("the answer has no result") from None
     if kind != "matrix" or not isinstance(result, list) or not all(isinstance(one, dict) for one in result):
-        raise MalformedError(f"the answer must be a matrix, got {kind!r}")
+        raise MonitorError(f"the answer must be a matrix, got {kind!r}")
     return result
-
-
-def _labels(series: Mapping[str, Any]) -> Mapping[str, str]:
-    labels = series.get("metric")
-    if not isinstance(labels, dict):
-        raise MalformedError("a series of the answer has no labels")
-    return labels
 
 
 def _observation(signal: str, sample: Any, target: str | None) -> Observation:
@@ -196,5 +185,5 @@ def _observation(signal: str, sample: Any, target: str | None) -> Observation:
         time, value = sample
         moment, number = round(float(time) * 1000) * MILLISECOND, float(value)
     except (OverflowError, TypeError, ValueError):
-        raise MalformedError(f"a sample of {signal!r} must be a time and a number, got {sample!r}") from None
+        raise MonitorError(f"a sample of {signal!r} must be a time and a number, got {sample!r}") from None
     return Observation(signal, moment, (number if math.isfinite(number) else math.nan,), sender=target)

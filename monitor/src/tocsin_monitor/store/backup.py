@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, Select, Table, create_
 
 from tocsin_monitor.errors import StoreError
 from tocsin_monitor.store import migrations, schema
-from tocsin_monitor.store.connections import connect, for_reading, shown_address, sqlite_file, store_errors
+from tocsin_monitor.store.connections import connect, disposing, for_reading, shown_address, sqlite_file, store_errors
 from tocsin_monitor.store.encoding import insert_observations
 from tocsin_monitor.store.migrations import Progress, migrate, newest_version, readable_versions, version_of
 from tocsin_monitor.store.store import Store
@@ -24,9 +24,8 @@ def backup(url: str, file: Path, progress: Progress | None = None) -> None:
     """Write a snapshot of the whole store to a new file. The monitor may keep running."""
     if file.exists():
         raise StoreError(f"a backup needs a new file, but {file} already exists")
-    engine = connect(url, make=False, patient=True)
     try:
-        with store_errors(engine):
+        with disposing(connect(url, make=False, patient=True)) as engine, store_errors(engine):
             _check_current(engine)
             with migrations.whole_file(file) as part:
                 if engine.dialect.name == "sqlite":
@@ -35,8 +34,6 @@ def backup(url: str, file: Path, progress: Progress | None = None) -> None:
                     _copy_store(engine, part, progress)
     except OSError as error:
         raise StoreError(f"the backup {file} cannot be written: {error.strerror}") from error
-    finally:
-        engine.dispose()
 
 
 def restore(file: Path, url: str, progress: Progress | None = None) -> None:
@@ -72,17 +69,13 @@ def _check_current(engine: Engine) -> None:
 
 
 def _copy_store(engine: Engine, part: Path, progress: Progress | None) -> None:
-    copy = _plain(part)
-    try:
+    with disposing(_plain(part)) as copy:
         migrate(copy)
         with for_reading(engine).begin() as source, copy.begin() as target:
             _copy_rows(source, target, progress)
-    finally:
-        copy.dispose()
 
 
 def _wanted(table: Table) -> Select[Any]:
-    """The rows of a table to copy."""
     if table is schema.observations:
         # Ids of new signals continue after the largest copied one, so leave out observations of removed signals.
         return select(table).where(table.c.signal.in_(select(schema.signals.c.id)))
@@ -125,30 +118,20 @@ def _opened(file: Path) -> Iterator[Engine]:
         version = _check(file)
         if version < newest_version():
             file = Path(shutil.copy(file, folder))
-            older = _plain(file)
-            try:
-                with store_errors(older):
-                    migrate(older)
-            finally:
-                older.dispose()
-        engine = _read_only(file)
-        try:
+            with disposing(_plain(file)) as older, store_errors(older):
+                migrate(older)
+        with disposing(_read_only(file)) as engine:
             yield engine
-        finally:
-            engine.dispose()
 
 
 def _check(file: Path) -> int:
     """The version of a backup's tables; StoreError if the file is not a backup, or is damaged."""
-    engine = _read_only(file)
     try:
-        with store_errors(engine), engine.begin() as connection:
+        with disposing(_read_only(file)) as engine, store_errors(engine), engine.begin() as connection:
             found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
             version = version_of(connection) if found == "ok" else 0
     except StoreError as error:
         raise StoreError(f"{file} is not a backup, or is damaged: {error}") from error
-    finally:
-        engine.dispose()
     if found != "ok":
         raise StoreError(f"{file} is damaged: {found}")
     if not 0 < version <= newest_version():

@@ -94,6 +94,15 @@ def for_reading(engine: Engine) -> Engine:
 
 
 @contextmanager
+def disposing(engine: Engine) -> Iterator[Engine]:
+    """The engine, whose connections are closed at the end of the block."""
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextmanager
 def store_errors(engine: Engine) -> Iterator[None]:
     """Turn database errors into StoreError, without statements and values, which may be secret."""
     try:
@@ -188,12 +197,16 @@ def _set(connection: Any, pragma: str, value: object) -> None:
 
 def _impatient(engine: Engine) -> Engine:
     """Limit the time of statements on the server, and the wait for a server that does not reply."""
+    kind: Any = engine.dialect.loaded_dbapi.Connection
 
-    kind = limited(engine.dialect.loaded_dbapi.Connection, _HANGS)
+    class Limited(kind):  # type: ignore[misc]
+        def wait(self, *arguments: Any, **given: Any) -> Any:
+            with WATCHDOG.limit(self.fileno(), _HANGS):
+                return super().wait(*arguments, **given)
 
     @event.listens_for(engine, "do_connect")
     def _connect(_: Any, __: Any, arguments: Any, given: Any) -> Any:
-        connection = kind.connect(*arguments, **given)
+        connection = Limited.connect(*arguments, **given)
         connection.autocommit = True
         for name, seconds in _TIMEOUTS.items():
             connection.execute(f"SET {name} = '{seconds}s'")
@@ -252,7 +265,6 @@ class Watchdog:
                 self._waiting.pop(key, None)
 
     def cut_all(self) -> None:
-        """Break all connections that wait."""
         with self._lock:
             self._cut(list(self._waiting))
 
@@ -276,14 +288,3 @@ class Watchdog:
 
 
 WATCHDOG = Watchdog()
-
-
-def limited(kind: Any, seconds: float) -> Any:
-    """A psycopg connection class whose connections wait no longer than this for a reply."""
-
-    class Limited(kind):  # type: ignore[misc]
-        def wait(self, *arguments: Any, **given: Any) -> Any:
-            with WATCHDOG.limit(self.fileno(), seconds):
-                return super().wait(*arguments, **given)
-
-    return Limited

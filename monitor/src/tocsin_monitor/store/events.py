@@ -1,7 +1,6 @@
 """Events in the store: incidents that belong together, and the messages about them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, case, delete, func, insert, or_, select, update
@@ -9,11 +8,10 @@ from sqlalchemy import Connection, Row, Select, case, delete, func, insert, or_,
 from tocsin_monitor.errors import UnknownError
 from tocsin_monitor.store import encoding, schema
 from tocsin_monitor.store.rows import EventRow, EventSummary, IncidentRow, Kind, Member
-from tocsin_monitor.store.schema import among, matching
+from tocsin_monitor.store.schema import among, matching, newest_first
 
 #: How many incidents a summary lists.
 LISTED = 10
-_CHANGEABLE = frozenset(field.name for field in fields(EventRow)) - {"id", "kind", "opened"}
 
 
 def incident_of(row: Row[Any]) -> IncidentRow:
@@ -31,7 +29,6 @@ class EventReader:
         return None if row is None else _event(row)
 
     def event_of(self, incident_id: int) -> EventRow | None:
-        """The event that an incident belongs to."""
         incidents = schema.incidents.c
         wanted = select(schema.events).join(schema.incidents, incidents.event == schema.events.c.id)
         row = self.connection.execute(wanted.where(incidents.id == incident_id)).one_or_none()
@@ -62,9 +59,7 @@ class EventReader:
         wanted = wanted.where(of_event.exists(), *matching(columns, open=open, kind=kind))
         if since is not None:
             wanted = wanted.where(or_(columns.open == True, columns.closed >= since))  # noqa: E712
-        if before_id is not None:
-            wanted = wanted.where(columns.id < before_id)
-        rows = self.connection.execute(wanted.order_by(columns.id.desc()).limit(limit))
+        rows = self.connection.execute(newest_first(wanted, columns.id, before_id, limit))
         return [_event(row) for row in rows]
 
     def members(
@@ -76,13 +71,11 @@ class EventReader:
         return [incident_of(row) for row in self.connection.execute(wanted)]
 
     def has_open_members(self, event_id: int) -> bool:
-        """Whether an incident of an event goes on."""
         columns = schema.incidents.c
         wanted = select(columns.id).where(columns.event == event_id, columns.open).limit(1)
         return self.connection.execute(wanted).first() is not None
 
     def events_of_signal(self, signal_id: int) -> list[int]:
-        """The events that have an incident of a signal."""
         columns = schema.incidents.c
         wanted = select(columns.event).where(columns.signal == signal_id, columns.event.is_not(None)).distinct()
         return list(self.connection.execute(wanted).scalars())
@@ -170,9 +163,6 @@ class EventWriter(EventReader):
         return int(self.connection.execute(added).scalar_one())
 
     def change_event(self, number: int, **changes: Any) -> None:
-        unknown = sorted(set(changes) - _CHANGEABLE)
-        if unknown:
-            raise TypeError(f"of an event can be changed {', '.join(sorted(_CHANGEABLE))}, got {', '.join(unknown)}")
         if "shared" in changes:
             changes["shared"] = encoding.names_to_text(changes["shared"])
         changed = update(schema.events).where(schema.events.c.id == number).values(changes)
@@ -180,7 +170,6 @@ class EventWriter(EventReader):
             raise UnknownError(f"there is no event {number}")
 
     def change_members(self, number: int, **changes: Any) -> None:
-        """Set fields of all incidents of an event."""
         columns = schema.incidents.c
         self.connection.execute(update(schema.incidents).where(columns.event == number).values(changes))
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from sqlalchemy import Connection, Engine
 
@@ -136,12 +135,12 @@ def _locked_in_time(connection: Connection) -> bool:
 
 
 @contextmanager
-def heartbeat(beat: Callable[[], None], every: float = BEAT) -> Iterator[None]:
+def heartbeat(beat: Callable[[], None]) -> Iterator[None]:
     """Call a function every few seconds, in a thread of its own, during a `with` block."""
     over = threading.Event()
 
     def run() -> None:
-        while not over.wait(every):
+        while not over.wait(BEAT):
             beat()
 
     thread = threading.Thread(target=run, name="tocsin-heartbeat", daemon=True)
@@ -159,46 +158,35 @@ else:
     import fcntl
 
 
-class LockFile:
-    """A file next to an SQLite store, locked by the owner. The system releases the lock even if the owner crashes."""
+# In a lock file, the text follows the locked byte, because on Windows nobody else can read a locked byte.
+_OWNER_AT = 1
 
-    def __init__(self, store: Path) -> None:
-        self._store, self._path = store, store.with_name(store.name + ".lock")
-        self._file: IO[str] | None = None
 
-    def take(self) -> None:
-        """Lock the file; OwnedError if another monitor holds the lock."""
+@contextmanager
+def locked_file(store: Path) -> Iterator[None]:
+    """Lock a file next to an SQLite store; OwnedError if another monitor holds the lock.
+
+    The system releases the lock even if the owner crashes.
+    """
+    path = store.with_name(store.name + ".lock")
+    try:
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{path} cannot be created or opened: {error.strerror}") from error
+    with file:
         try:
-            file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
-        except OSError as error:
-            raise StoreError(f"{self._path} cannot be created or opened: {error.strerror}") from error
-        try:
-            _lock_file(file)
+            if sys.platform == "win32":
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             file.seek(_OWNER_AT)
             owner = file.read(200) or "unknown"
-            file.close()
             raise OwnedError(
-                f"the store {self._store} is in use by another monitor ({owner}): stop that one first"
+                f"the store {store} is in use by another monitor ({owner}): stop that one first"
             ) from error
         file.seek(_OWNER_AT)
         file.truncate()
         file.write(f"process {os.getpid()} on {socket.gethostname()}")
         file.flush()
-        self._file = file
-
-    def let_go(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
-# The text follows the locked byte, because on Windows nobody else can read a locked byte.
-_OWNER_AT = 1
-
-
-def _lock_file(file: IO[str]) -> None:
-    if sys.platform == "win32":
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield

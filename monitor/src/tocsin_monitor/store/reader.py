@@ -12,7 +12,7 @@ from tocsin_monitor.observations import Status
 from tocsin_monitor.rules import NO_RULES, SignalRules
 from tocsin_monitor.store import encoding, schema
 from tocsin_monitor.store.events import EventReader, incident_of
-from tocsin_monitor.store.removal import REMOVED, LeavingReader, name_of
+from tocsin_monitor.store.removal import REMOVED, RemovalReader, name_of
 from tocsin_monitor.store.rows import (
     DAMAGE,
     AccessLogRow,
@@ -30,7 +30,8 @@ from tocsin_monitor.store.rows import (
     TemplateRow,
     TokenRow,
 )
-from tocsin_monitor.store.schema import among, matching
+from tocsin_monitor.store.schema import among, matching, newest_first
+from tocsin_monitor.tokens import Role
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ T = TypeVar("T")
 _LOOKED_UP = 500
 
 
-class StoreReader(EventReader, LeavingReader):
+class StoreReader(EventReader, RemovalReader):
     """Reads in one transaction. If the database fails, the block of the transaction raises StoreError."""
 
     def __init__(self, connection: Connection) -> None:
@@ -121,9 +122,16 @@ class StoreReader(EventReader, LeavingReader):
         return found
 
     def newest_time(self, signal_id: int) -> int | None:
-        """The time of the newest observation of a signal."""
         columns = schema.observations.c
         return self.connection.execute(select(func.max(columns.time)).where(columns.signal == signal_id)).scalar()
+
+    def newest_observation(self) -> int | None:
+        """The time of the newest observation of all signals."""
+        observations, signals = schema.observations.c, schema.signals.c
+        # One index lookup per signal: the table may have a hundred million rows.
+        of_signal = select(func.max(observations.time)).where(observations.signal == signals.id).scalar_subquery()
+        times = select(of_signal.label("time")).select_from(schema.signals).subquery()
+        return self.connection.execute(select(func.max(times.c.time))).scalar()
 
     def time_before_newest(
         self, signal_id: int, count: int, statuses: Collection[Status], *, before: int | None = None
@@ -141,7 +149,6 @@ class StoreReader(EventReader, LeavingReader):
         return self.connection.execute(wanted.order_by(columns.time.desc()).offset(count).limit(1)).scalar()
 
     def count_observations(self, signal_id: int, after: int | None, statuses: Collection[Status]) -> int:
-        """The number of a signal's observations after a time."""
         columns = schema.observations.c
         wanted = select(func.count()).where(
             columns.signal == signal_id, columns.status.in_([int(status) for status in statuses])
@@ -205,9 +212,7 @@ class StoreReader(EventReader, LeavingReader):
             wanted = wanted.where(or_(columns.open == True, columns.end >= since))  # noqa: E712
         if until is not None:
             wanted = wanted.where(columns.start <= until)
-        if before_id is not None:
-            wanted = wanted.where(columns.id < before_id)
-        rows = self.connection.execute(wanted.order_by(columns.id.desc()).limit(limit))
+        rows = self.connection.execute(newest_first(wanted, columns.id, before_id, limit))
         return [incident_of(row) for row in rows]
 
     def incident(self, incident_id: int) -> IncidentRow | None:
@@ -276,6 +281,17 @@ class StoreReader(EventReader, LeavingReader):
             waiting = waiting.where(or_(columns.attempts > 0, columns.next_attempt <= now))
         return {sink: count for sink, count in self.connection.execute(waiting)}  # noqa: C416
 
+    def stuck_messages(self) -> dict[str, tuple[int, int, str]]:
+        """For each sink with messages that it refused so far: how many, since when, and why it refused the newest."""
+        columns = schema.outbox.c
+        tried = columns.delivered.is_(None), columns.attempts > 0
+        last = func.max(columns.id).label("last")
+        numbers = func.count().label("count"), func.min(columns.created).label("since"), last
+        groups = select(columns.sink, *numbers).where(*tried).group_by(columns.sink).subquery()
+        wanted = select(groups.c.sink, groups.c.count, groups.c.since, columns.error)
+        rows = self.connection.execute(wanted.join_from(groups, schema.outbox, columns.id == groups.c.last))
+        return {sink: (count, since, error or "") for sink, count, since, error in rows}
+
     def delivered_firing(self, sink: str) -> list[int]:
         """The incidents of which the sink was told and that go on, or their events do."""
         outbox, incidents, events = schema.outbox.c, schema.incidents.c, schema.events.c
@@ -297,7 +313,10 @@ class StoreReader(EventReader, LeavingReader):
         """All tokens, by name, including expired ones."""
         rows = self.connection.execute(select(schema.tokens).order_by(schema.tokens.c.name))
         patterns = encoding.names_from_text
-        return [TokenRow(**{**row._mapping, "patterns": patterns(row.patterns or "[]")}) for row in rows]
+        return [
+            TokenRow(**{**row._mapping, "role": Role(row.role), "patterns": patterns(row.patterns or "[]")})
+            for row in rows
+        ]
 
     def guarded_since(self) -> int | None:
         """When the first token was created, even if it was revoked since; None if there never was one."""
@@ -307,9 +326,7 @@ class StoreReader(EventReader, LeavingReader):
         """The access log, newest first."""
         columns = schema.access_log.c
         wanted = select(schema.access_log).where(*matching(columns, who=who))
-        if before_id is not None:
-            wanted = wanted.where(columns.id < before_id)
-        return self._rows(AccessLogRow, wanted.order_by(columns.id.desc()).limit(limit))
+        return self._rows(AccessLogRow, newest_first(wanted, columns.id, before_id, limit))
 
     def cursor(self, source: str) -> str | None:
         """The position up to which a source has read."""
@@ -323,11 +340,8 @@ class StoreReader(EventReader, LeavingReader):
 
     def refused(self, *, limit: int, before_id: int | None = None) -> list[RefusedRow]:
         """Refused observations, newest first."""
-        columns = schema.refused.c
-        wanted = select(schema.refused)
-        if before_id is not None:
-            wanted = wanted.where(columns.id < before_id)
-        return self._rows(RefusedRow, wanted.order_by(columns.id.desc()).limit(limit))
+        wanted = newest_first(select(schema.refused), schema.refused.c.id, before_id, limit)
+        return self._rows(RefusedRow, wanted)
 
     def _rows(self, kind: type[T], wanted: Select[Any]) -> list[T]:
         """The rows of a query whose columns are the fields of the dataclass."""

@@ -21,24 +21,6 @@ ALL = 2**63 - 1
 MOST_REFUSED = 100_000
 
 
-def prune(
-    connection: Connection,
-    observations_before: int,
-    incidents_before: int,
-    keep_after: Mapping[int, int | None],
-    piece: int,
-) -> Pruned:
-    """See `StoreWriter.prune`."""
-    old = _old(connection, observations_before, keep_after)
-    observations = remove_observations(connection, old, piece)
-    incidents = 0
-    more = bool(old) and bool(_old(connection, observations_before, keep_after))
-    if not more and observations < piece:
-        incidents = _remove_incidents(connection, incidents_before, piece - observations)
-        _remove_refused(connection, observations_before)
-    return Pruned(observations, incidents, more or observations + incidents == piece)
-
-
 def remove_observations(connection: Connection, old: Sequence[tuple[int, int]], limit: int) -> int:
     """Remove the oldest observations of each signal, up to its time, at most `limit` in total; returns how many."""
     if not old:
@@ -121,7 +103,7 @@ def name_of(stored: str) -> str:
     return stored.partition(_MARK)[0]
 
 
-class LeavingReader:
+class RemovalReader:
     """What can be asked about removed signals."""
 
     connection: Connection
@@ -146,11 +128,28 @@ class LeavingReader:
         return set(self.connection.execute(wanted.distinct()).scalars())
 
 
-class LeavingWriter(LeavingReader):
-    """What can be changed of removed signals."""
+class RemovalWriter(RemovalReader):
+    """How signals and old rows are removed."""
 
     def leave(self, signal_id: int) -> None:
         """Store that a signal is removed. It counts no more among those of its source."""
         columns = schema.signals.c
         change = update(schema.signals).where(columns.id == signal_id)
         self.connection.execute(change.values(name=columns.name + f"{_MARK}{signal_id}", source=None))
+
+    def prune(
+        self, observations_before: int, incidents_before: int, keep_after: Mapping[int, int | None], piece: int = PIECE
+    ) -> Pruned:
+        """Remove old rows, at most `piece`. Call it again, in another transaction, while there are more.
+
+        Observations of a signal after its time in `keep_after` stay, or all of them if it has no time there, because
+        its detector is rebuilt from them. Incidents are removed if they ended before `incidents_before`.
+        """
+        old = _old(self.connection, observations_before, keep_after)
+        observations = remove_observations(self.connection, old, piece)
+        incidents = 0
+        more = bool(old) and bool(_old(self.connection, observations_before, keep_after))
+        if not more and observations < piece:
+            incidents = _remove_incidents(self.connection, incidents_before, piece - observations)
+            _remove_refused(self.connection, observations_before)
+        return Pruned(observations, incidents, more or observations + incidents == piece)

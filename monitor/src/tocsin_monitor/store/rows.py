@@ -10,6 +10,7 @@ from tocsin_monitor.fields import Shown, Time
 from tocsin_monitor.observations import Status, StoredVerdict
 from tocsin_monitor.rules import NO_RULES, SignalRules
 from tocsin_monitor.schedules import Schedule
+from tocsin_monitor.tokens import Role
 
 Kind = Literal["alarm", "silence", "range"]
 Message = Literal["firing", "resolved"]
@@ -25,7 +26,6 @@ DAMAGE = "damaged row"
 PLACE, SOURCE = "place:", "source:"
 #: Before the patterns, one a line, that all signals of an event match, because somebody acted who may see no others.
 LIMIT = "match:"
-Role = Literal["read", "ingest", "operate", "write", "admin"]
 
 
 @cache
@@ -56,7 +56,6 @@ class SignalRow:
 
     @property
     def given_features(self) -> tuple[str, ...]:
-        """The features that are sent: all, or without the distances from peers."""
         return given_features(self.features)
 
     @property
@@ -298,13 +297,11 @@ class MaintenanceRow:
 
     @property
     def recurs(self) -> Schedule | None:
-        """When it recurs, if it does."""
         if self.schedule is None:
             return None
         return Schedule(self.schedule, self.time_zone or "UTC", self.duration or 0.0)
 
     def covers(self, time: int) -> bool:
-        """Whether it lasts at this time."""
         return self.start <= time < self.end and ((recurs := self.recurs) is None or recurs.covers(time))
 
 

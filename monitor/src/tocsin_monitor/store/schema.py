@@ -15,6 +15,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     SmallInteger,
     Table,
     Text,
@@ -27,7 +28,15 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from tocsin_monitor.fields import declared
-from tocsin_monitor.store.rows import AccessLogRow, EventRow, IncidentRow, MaintenanceRow, RefusedRow
+from tocsin_monitor.store.rows import (
+    AccessLogRow,
+    EventRow,
+    IncidentRow,
+    MaintenanceRow,
+    ReferenceRow,
+    RefusedRow,
+    StateRow,
+)
 
 
 class _Untouched(UserDefinedType[float]):
@@ -118,15 +127,6 @@ parts = Table(
     Column("value", Text, nullable=False),
 )
 
-states = Table(
-    "states",
-    metadata,
-    Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
-    Column("time", BigInteger),
-    Column("taken", BigInteger, nullable=False),
-    Column("state", LargeBinary, nullable=False),
-)
-
 # Forecasts made after the last stored state, in runs that end at `time`. They save a start from making them again.
 kept_forecasts = Table(
     "kept_forecasts",
@@ -136,35 +136,32 @@ kept_forecasts = Table(
     Column("kept_forecasts", LargeBinary, nullable=False),
 )
 
-# References have a copy of their observations: old observations are removed, but a reference stays until it is removed.
-reference = Table(
-    "reference",
-    metadata,
-    Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
-    Column("start", BigInteger, nullable=False),
-    Column("end", BigInteger, nullable=False),
-    Column("observations", BigInteger, nullable=False),
-    Column("created", BigInteger, nullable=False),
-    Column("created_by", CleanText, nullable=False),
-    Column("observed", LargeBinary, nullable=False),
-)
-
 
 def _columns(row: type, **types: Any) -> list[Column[Any]]:
-    """The columns of a table for the fields of its row. `types` are those of some that differ."""
+    """The columns of a table for the fields of its row. Without an `id`, there is one row for each signal.
+
+    `types` are those of some that differ.
+    """
     found: list[Column[Any]] = []
-    for field in declared(row):
+    fields = declared(row)
+    for field in fields:
         kind: Any = types.get(field.name) or _TYPES.get(field.type, CleanText)
         if field.name == "id":
             found.append(Column("id", _NUMBER, primary_key=True))
         elif field.name == "signal" and field.type is int:
-            found.append(Column("signal", kind, ForeignKey("signals.id", ondelete="CASCADE"), nullable=False))
+            key: dict[str, Any] = {} if fields[0].name == "id" else {"primary_key": True, "autoincrement": False}
+            found.append(Column("signal", kind, ForeignKey("signals.id", ondelete="CASCADE"), nullable=False, **key))
         else:
             found.append(Column(field.name, kind, nullable=field.optional or field.is_number))
     return found
 
 
-_TYPES: dict[Any, type[TypeEngine[Any]]] = {int: BigInteger, float: ExactDouble, bool: Boolean}
+_TYPES: dict[Any, type[TypeEngine[Any]]] = {int: BigInteger, float: ExactDouble, bool: Boolean, bytes: LargeBinary}
+
+states = Table("states", metadata, *_columns(StateRow))
+
+# References have a copy of their observations: old observations are removed, but a reference stays until it is removed.
+reference = Table("reference", metadata, *_columns(ReferenceRow), Column("observed", LargeBinary, nullable=False))
 
 # Incidents that belong together. What they have in common (`shared`) is a list as JSON.
 events = Table("events", metadata, *_columns(EventRow), Index("events_open", "open"), sqlite_autoincrement=True)
@@ -250,6 +247,13 @@ refused = Table("refused", metadata, *_columns(RefusedRow), sqlite_autoincrement
 def matching(columns: ReadOnlyColumnCollection[str, Column[Any]], **given: Any) -> list[ColumnElement[bool]]:
     """The conditions that columns have these values; None stands for any."""
     return [columns[name] == value for name, value in given.items() if value is not None]
+
+
+def newest_first(wanted: Select[Any], number: Column[int], before_id: int | None, limit: int) -> Select[Any]:
+    """The newest rows by their numbers, only those before one if it is given."""
+    if before_id is not None:
+        wanted = wanted.where(number < before_id)
+    return wanted.order_by(number.desc()).limit(limit)
 
 
 def among(column: Column[int], numbers: Collection[int]) -> ColumnElement[bool]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Self
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from tocsin_monitor.access_log import pending_entry
 from tocsin_monitor.errors import DamagedError, StoreError
@@ -22,7 +22,7 @@ from tocsin_monitor.store.connections import (
     sqlite_file,
     store_errors,
 )
-from tocsin_monitor.store.locks import LockFile, Owner, SessionLock, evict, find_owner, heartbeat
+from tocsin_monitor.store.locks import Owner, SessionLock, evict, find_owner, heartbeat, locked_file
 from tocsin_monitor.store.migrations import keep_copy, migrate, newest_version, version_of
 from tocsin_monitor.store.reader import StoreReader
 from tocsin_monitor.store.writer import StoreWriter
@@ -92,12 +92,8 @@ class Store:
     def own(self) -> Iterator[None]:
         """Keep other monitors from using the store; OwnedError if one uses it already."""
         if self._engine.dialect.name == "sqlite":
-            lock = LockFile(sqlite_file(self._engine.url))
-            lock.take()
-            try:
+            with locked_file(sqlite_file(self._engine.url)):
                 yield
-            finally:
-                lock.let_go()
             return
         with self._lock, store_errors(self._engine):
             self._session_lock.take()
@@ -125,7 +121,6 @@ class Store:
                 self._session_lock.take()
 
     def check_owned(self) -> None:
-        """StoreError if the lock was lost."""
         if self.lost:
             raise StoreError("the connection that held the lock of the store was lost")
 
@@ -147,17 +142,15 @@ class Store:
         """
         with self._lock, store_errors(self._engine):
             if not self._owned or self._engine.dialect.name == "sqlite":
-                with _noting(), self._writing.begin() as connection:
-                    yield (writer := StoreWriter(connection))
-                    _note(writer)
+                with self._writing.connect() as connection, _recorded(connection) as writer:
+                    yield writer
                 return
             self.check_owned()
             session = self._session_lock.session
             assert session is not None  # noqa: S101 for the type checker
             try:
-                with _noting(), session.begin():
-                    yield (writer := StoreWriter(session))
-                    _note(writer)
+                with _recorded(session) as writer:
+                    yield writer
             except BaseException:
                 if session.invalidated:
                     self._session_lock.let_go()
@@ -196,17 +189,13 @@ class Store:
             return int(connection.exec_driver_sql(query).scalar_one())
 
 
-def _note(writer: StoreWriter) -> None:
-    """Add the current action to the access log, in the transaction of its changes."""
-    entry = pending_entry()
-    if entry is not None:
-        writer.add_to_access_log(entry, time.time_ns())
-
-
 @contextmanager
-def _noting() -> Iterator[None]:
-    """Mark the current action as stored once the transaction in the block is committed."""
-    entry = pending_entry()
-    yield
+def _recorded(connection: Connection) -> Iterator[StoreWriter]:
+    """A transaction, which also adds the current action to the access log; from then on, that is stored."""
+    entry, writer = pending_entry(), StoreWriter(connection)
+    with connection.begin():
+        yield writer
+        if entry is not None:
+            writer.add_to_access_log(entry, time.time_ns())
     if entry is not None:
         entry.stored = True

@@ -16,34 +16,31 @@ from tocsin_monitor.store import encoding, removal, schema
 from tocsin_monitor.store.encoding import insert_observations
 from tocsin_monitor.store.events import EventWriter
 from tocsin_monitor.store.reader import StoreReader, alike_to, earlier_alike
-from tocsin_monitor.store.removal import LeavingWriter
+from tocsin_monitor.store.removal import RemovalWriter
 from tocsin_monitor.store.rows import (
     IncidentFacts,
     IncidentRow,
     ObservationRow,
     PartRow,
-    Pruned,
     ReferenceRow,
     Refused,
-    Role,
     SignalRow,
     StateRow,
     TemplateRow,
 )
+from tocsin_monitor.tokens import Role
 
 # What identifies an incident, and when it was first stored: these never change.
 _IDENTITY = frozenset({"signal", "kind", "start"})
 _FIRST = _IDENTITY | {"opened"}
-_CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - {"id"}
 # What is not so of a new incident.
 _FLAGS = ("holds", "suppressed", "excluded", "withheld")
 # The most entries of the access log, and after how many new ones the oldest are removed.
 MOST_LOGGED = 200_000
 _LOG_PIECE = 1000
-_OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template", "source", "rules"})
 
 
-class StoreWriter(StoreReader, EventWriter, LeavingWriter):
+class StoreWriter(StoreReader, EventWriter, RemovalWriter):
     """Reads and changes the store in one transaction."""
 
     def add_signal(
@@ -59,7 +56,6 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
 
     def change_signal(self, signal_id: int, **changes: Any) -> None:
         """Change fields of a signal: features, settings, silent_after, unit, template, source, rules."""
-        _check_names(changes, _OF_SIGNALS, "a signal")
         self._change(schema.signals, signal_id, _texts(changes))
 
     def remove_signal(self, signal_id: int) -> None:
@@ -82,7 +78,6 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
             self.connection.execute(insert(schema.parts), given)
 
     def remove_parts(self, signal_id: int, before: int) -> None:
-        """Remove a signal's parts before a time."""
         columns = schema.parts.c
         self.connection.execute(delete(schema.parts).where(columns.signal == signal_id, columns.time < before))
 
@@ -101,7 +96,6 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
             self.connection.execute(change, given)
 
     def refuse(self, rows: Sequence[Refused]) -> None:
-        """List observations as refused."""
         if rows:
             self.connection.execute(insert(schema.refused), [asdict(row) for row in rows])
 
@@ -128,7 +122,6 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
             self.connection.execute(insert(schema.kept_forecasts), [dict(zip(names, row, strict=True)) for row in rows])
 
     def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
-        """Store the state of a signal's detector in place of the previous one."""
         self.put_states([StateRow(signal_id, time, taken, state)])
 
     def put_states(self, rows: Sequence[StateRow]) -> None:
@@ -199,7 +192,6 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
 
     def change_incident(self, incident_id: int, **changes: Any) -> None:
         """Change fields of an incident, such as `acknowledged` or `label`, but not those that identify it."""
-        _check_names(changes, _CHANGEABLE, "an incident")
         self._change(schema.incidents, incident_id, encoding.incident_to_columns(changes))
 
     def mark_delivered(
@@ -242,7 +234,6 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
     def add_maintenance(
         self, pattern: str, start: int, end: int, reason: str, created_by: str, recurs: Schedule | None = None
     ) -> int:
-        """Add a maintenance window and return its number."""
         window = {"pattern": pattern, "start": start, "end": end, "reason": reason, "created_by": created_by}
         if recurs is not None:
             window |= {"schedule": recurs.text, "duration": recurs.duration, "time_zone": recurs.time_zone}
@@ -253,7 +244,6 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
             raise UnknownError(f"there is no maintenance window with number {maintenance_id}")
 
     def put_template(self, row: TemplateRow) -> None:
-        """Store a signal template in place of the one with the same pattern."""
         self._delete(schema.signal_templates, pattern=row.pattern)
         columns = {**asdict(row), "template": json.dumps(row.template)}
         self.connection.execute(insert(schema.signal_templates).values(columns))
@@ -307,20 +297,6 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         source = schema.cursors.c.source
         self.connection.execute(delete(schema.cursors).where(source >= first, source < last))
 
-    def prune(
-        self,
-        observations_before: int,
-        incidents_before: int,
-        keep_after: Mapping[int, int | None],
-        piece: int = removal.PIECE,
-    ) -> Pruned:
-        """Remove old rows, at most `piece`. Call it again, in another transaction, while there are more.
-
-        Observations of a signal after its time in `keep_after` stay, or all of them if it has no time there, because
-        its detector is rebuilt from them. Incidents are removed if they ended before `incidents_before`.
-        """
-        return removal.prune(self.connection, observations_before, incidents_before, keep_after, piece)
-
     def _insert(self, table: Table, values: Mapping[str, Any]) -> int:
         return int(self.connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())
 
@@ -344,9 +320,3 @@ def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
         given = texts["rules"]
         texts["rules"] = None if given == NO_RULES else given.model_dump_json(exclude_defaults=True)
     return texts
-
-
-def _check_names(changes: Mapping[str, Any], known: frozenset[str], what: str) -> None:
-    unknown = sorted(set(changes) - known)
-    if unknown:
-        raise TypeError(f"of {what} can be changed {', '.join(sorted(known))}, got {', '.join(unknown)}")

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from tocsin_monitor.config.kinds import PushRule
+from tocsin_monitor.config.section import LabelPattern
 
 
 class InfluxRule(PushRule):
@@ -10,7 +11,7 @@ class InfluxRule(PushRule):
 
     implementation = "tocsin_monitor.plugins.influx.route:FORMAT"
     match: str = Field(default="*", min_length=1, description="Which measurements: a pattern with * and ?.")
-    signal: str | None = Field(
+    signal: LabelPattern | None = Field(
         default=None,
         description="The signal's name: {measurement}, {field} and tags; by default all of them.",
         examples=["{host}/{measurement}"],

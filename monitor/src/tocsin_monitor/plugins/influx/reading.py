@@ -2,9 +2,7 @@
 
 import math
 import re
-import time
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 
 from tocsin_monitor.plugins.influx import InfluxRule
@@ -79,36 +77,21 @@ def _take(line: re.Match[str], number: int, unit: int, naming: Naming[InfluxRule
         intake.refuse(f"unable to parse line {number}: {error}")
         return
     moment = None if line["time"] is None else int(line["time"]) * unit
-    add = partial(_add, intake, moment, rate=rule.rate)
+    add = intake.add_rate if rule.rate else intake.add
     if rule.fields:
         if fields.keys().isdisjoint(rule.fields):
             intake.ignore("points without any of the fields of their rule")
             return
         signal = intake.signal(template, {**tags, "__name__": measurement}, 1, {"measurement": measurement})
-        add(signal, [fields.get(field, math.nan) for field in rule.fields], rule.fields)
+        if signal is not None:
+            values = [fields.get(field, math.nan) for field in rule.fields]
+            add(signal, moment, *values, features=rule.fields if len(values) > 1 else None)
         return
     for field, value in fields.items():
         name = measurement if field == "value" else f"{measurement}_{field}"
         signal = intake.signal(template, {**tags, "__name__": name}, 1, {"measurement": measurement, "field": field})
-        add(signal, [value])
-
-
-def _add(
-    intake: Intake,
-    moment: int | None,
-    signal: str | None,
-    values: list[float],
-    features: tuple[str, ...] = (),
-    *,
-    rate: bool,
-) -> None:
-    if signal is None:
-        return
-    names = features if len(features) > 1 else None
-    if rate:
-        intake.add_rate(signal, time.time_ns() if moment is None else moment, *values, features=names)
-    else:
-        intake.add(signal, moment, *values, features=names)
+        if signal is not None:
+            add(signal, moment, value)
 
 
 def _fields(text: str) -> Iterator[tuple[str, float]]:

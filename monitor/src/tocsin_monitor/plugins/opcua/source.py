@@ -32,10 +32,6 @@ _NODE_ID = re.compile(r"(?:(ns|nsu)=[^;]+;)?[isgb]=")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class ServerError(MonitorError):
-    """The server ended the subscription, or sends nothing any more."""
-
-
 class OpcUaSource(Source):
     """Subscribes to variables. The server queues their values, which are acknowledged once they are durable.
 
@@ -43,8 +39,6 @@ class OpcUaSource(Source):
     connection, the source connects again with a new subscription. With `history`, it reads the missed values from the
     server's history, from the newest stored value on; values that are already stored are recognised by their time.
     """
-
-    kind = "opcua"
 
     def __init__(self, settings: OpcUaSourceSettings, context: SourceContext) -> None:
         super().__init__(settings.name, context)
@@ -210,7 +204,6 @@ class _Feed:
         self._opened.set()
 
     async def publish(self, result: ua.PublishResult) -> None:
-        """Process a message of the server."""
         self._heard = None
         await self._opened.wait()
         try:
@@ -231,11 +224,11 @@ class _Feed:
         await self._source.take(values)
 
     def check(self) -> None:
-        """ServerError if the subscription ended."""
+        """MonitorError if the server ended the subscription, or sends nothing any more."""
         if self._ended is not None:
-            raise ServerError(self._ended)
+            raise MonitorError(self._ended)
         if self._heard is not None and time.monotonic() - self._heard > self.longest_silence:
-            raise ServerError(f"the server has published nothing for {self.longest_silence:.0f} s")
+            raise MonitorError(f"the server has published nothing for {self.longest_silence:.0f} s")
 
 
 async def _history(node: Node, start: datetime) -> AsyncIterator[list[ua.DataValue]]:

@@ -16,7 +16,6 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, D
 
 from tocsin_monitor.plugins.otlp import OtlpRule
 from tocsin_monitor.push.intake import MOST_LABELS, Intake, MalformedError, Naming, label_name
-from tocsin_monitor.sources.payloads import NameTemplate
 
 # What tells one source of metrics from another. Other attributes of a resource, such as the version of its library, may
 # change while it stays the same.
@@ -38,7 +37,7 @@ def read_otlp(body: bytes, as_json: bool, naming: Naming[OtlpRule], intake: Inta
             intake.visit(len(scope.metrics))
             attributes["otel_scope_name"] = scope.scope.name
             for metric in scope.metrics:
-                _Metric(metric, naming, intake, identity, attributes).take()
+                _take(metric, naming, intake, identity, attributes)
 
 
 def reply_otlp(refused: int, why: str | None, as_json: bool) -> bytes:
@@ -63,80 +62,65 @@ def _request(body: bytes, as_json: bool) -> ExportMetricsServiceRequest:
     return request
 
 
-class _Metric:
-    """One metric of one resource."""
+def _take(
+    metric: Any, naming: Naming[OtlpRule], intake: Intake, identity: Mapping[str, str], more: Mapping[str, str]
+) -> None:
+    """Take one metric of one resource."""
+    kind = metric.WhichOneof("data")
+    points = getattr(metric, kind).data_points if kind else ()
+    if not points:
+        return
+    found = naming.rule_for(metric.name)
+    if found is None:
+        intake.ignore("metrics that no rule matches", len(points))
+        return
+    # A gauge has none, and a summary is always cumulative.
+    fixed = {"gauge": _DELTA, "summary": _CUMULATIVE}.get(kind)
+    temporality = getattr(metric, kind).aggregation_temporality if fixed is None else fixed
+    if temporality not in (_DELTA, _CUMULATIVE):
+        why = f"{metric.name!r:.200} has no aggregation temporality: it must be delta or cumulative"
+        intake.refuse(why, len(points))
+        return
+    cumulative, template = temporality == _CUMULATIVE, found[1]
 
-    def __init__(
-        self,
-        metric: Any,
-        naming: Naming[OtlpRule],
-        intake: Intake,
-        identity: Mapping[str, str],
-        more: Mapping[str, str],
-    ) -> None:
-        self._metric, self._naming, self._intake = metric, naming, intake
-        self._identity, self._more = identity, more
+    def signal_of(point: Any, suffix: str = "") -> str | None:
+        labels = {**identity, **_labels(point.attributes), "__name__": metric.name + suffix}
+        return intake.signal(template, labels, 1, more)
 
-    def take(self) -> None:
-        kind = self._metric.WhichOneof("data")
-        points = getattr(self._metric, kind).data_points if kind else ()
-        if not points:
-            return
-        found = self._naming.rule_for(self._metric.name)
-        if found is None:
-            self._intake.ignore("metrics that no rule matches", len(points))
-            return
-        # A gauge has none, and a summary is always cumulative.
-        fixed = {"gauge": _DELTA, "summary": _CUMULATIVE}.get(kind)
-        temporality = getattr(self._metric, kind).aggregation_temporality if fixed is None else fixed
-        if temporality not in (_DELTA, _CUMULATIVE):
-            why = f"{self._metric.name!r:.200} has no aggregation temporality: it must be delta or cumulative"
-            self._intake.refuse(why, len(points))
-            return
-        cumulative = temporality == _CUMULATIVE
-        for point in points:
-            if not point.time_unix_nano:
-                self._intake.refuse(f"{self._metric.name!r:.200}: a point needs time_unix_nano")
-            elif kind == "gauge" or kind == "sum":
-                grows = cumulative and self._metric.sum.is_monotonic
-                self._number(point, found[1], grows)
-            else:
-                self._histogram(point, found[1], cumulative)
+    for point in points:
+        if not point.time_unix_nano:
+            intake.refuse(f"{metric.name!r:.200}: a point needs time_unix_nano")
+        elif kind == "gauge" or kind == "sum":
+            if (signal := signal_of(point)) is not None:
+                _take_number(point, signal, intake, grows=cumulative and metric.sum.is_monotonic)
+        elif (count := signal_of(point, ".count")) is not None and (mean := signal_of(point, ".mean")) is not None:
+            _take_histogram(point, count, mean, intake, cumulative=cumulative)
 
-    def _number(self, point: Any, template: NameTemplate | None, grows: bool) -> None:
-        signal = self._signal("", point, template)
-        if signal is None:
-            return
-        value = _value(point)
-        if grows and math.isfinite(value):
-            increase = self._intake.increase(signal, point.time_unix_nano, (value,), _start(point))
-            if increase is None:
-                return
-            value = increase.totals[0] / increase.seconds
-        self._intake.add(signal, point.time_unix_nano, value)
 
-    def _histogram(self, point: Any, template: NameTemplate | None, cumulative: bool) -> None:
-        """How many values there were, and their mean: two signals. Without a sum, there is no mean."""
-        count = self._signal(".count", point, template)
-        mean = None if count is None else self._signal(".mean", point, template)
-        if count is None or mean is None:
+def _take_number(point: Any, signal: str, intake: Intake, *, grows: bool) -> None:
+    value = _value(point)
+    if grows and math.isfinite(value):
+        increase = intake.increase(signal, point.time_unix_nano, (value,), _start(point))
+        if increase is None:
             return
-        number, total = float(point.count), _sum(point)
-        seconds = 1.0
-        if _missing(point):
-            number = math.nan
-        elif cumulative:
-            increase = self._intake.increase(count, point.time_unix_nano, (number, total), _start(point))
-            if increase is None:
-                return
-            seconds, (number, total) = increase.seconds, increase.totals
-        self._intake.add(count, point.time_unix_nano, number / seconds)
-        if _missing(point) or not math.isnan(total):
-            self._intake.add(mean, point.time_unix_nano, total / number if number > 0 else math.nan)
+        value = increase.totals[0] / increase.seconds
+    intake.add(signal, point.time_unix_nano, value)
 
-    def _signal(self, suffix: str, point: Any, template: NameTemplate | None) -> str | None:
-        labels = {**self._identity, **_labels(point.attributes), "__name__": self._metric.name + suffix}
-        return self._intake.signal(template, labels, 1, self._more)
+
+def _take_histogram(point: Any, count: str, mean: str, intake: Intake, *, cumulative: bool) -> None:
+    """How many values there were, and their mean: two signals. Without a sum, there is no mean."""
+    number, total = float(point.count), _sum(point)
+    seconds = 1.0
+    if _missing(point):
+        number = math.nan
+    elif cumulative:
+        increase = intake.increase(count, point.time_unix_nano, (number, total), _start(point))
+        if increase is None:
+            return
+        seconds, (number, total) = increase.seconds, increase.totals
+    intake.add(count, point.time_unix_nano, number / seconds)
+    if _missing(point) or not math.isnan(total):
+        intake.add(mean, point.time_unix_nano, total / number if number > 0 else math.nan)
 
 
 def _missing(point: Any) -> bool:

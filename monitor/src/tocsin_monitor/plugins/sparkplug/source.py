@@ -9,13 +9,14 @@ from typing import Any
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from tocsin_monitor.config.section import NameTemplate
 from tocsin_monitor.mqtt import Message
 from tocsin_monitor.observations import Observation, check_name
 from tocsin_monitor.plugins.sparkplug import SparkplugSourceSettings
 from tocsin_monitor.push.protobuf import messages
 from tocsin_monitor.sources.base import SourceContext
 from tocsin_monitor.sources.mqtt import BrokerSource
-from tocsin_monitor.sources.payloads import NameTemplate, fitting
+from tocsin_monitor.sources.payloads import fitting
 from tocsin_monitor.tokens import fits_any
 
 MILLISECOND = 10**6  # ns
@@ -69,7 +70,6 @@ class _Node:
 
     @property
     def entries(self) -> int:
-        """How many entries there are about it."""
         return len(self.aliases) + len(self.names) + len(self.newest)
 
 
@@ -80,8 +80,6 @@ class SparkplugSource(BrokerSource):
     missed, the node is asked for a new birth. When a node or a device dies, its signals get a missing value, and then
     become silent.
     """
-
-    kind = "sparkplug"
 
     def __init__(self, settings: SparkplugSourceSettings, context: SourceContext) -> None:
         self._settings, self._template = settings, NameTemplate(settings.signal)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from sqlalchemy import Connection, make_url
 
 from tocsin.forecasting import available_forecasters
 from tocsin_monitor.as_json import time_text
@@ -27,8 +30,10 @@ from tocsin_monitor.secrecy import shown_path
 from tocsin_monitor.sinks.base import DeliveryError
 from tocsin_monitor.sinks.mail import PORTS as MAIL_PORTS
 from tocsin_monitor.sinks.mail import signed_in
-from tocsin_monitor.store import TokenRow
-from tocsin_monitor.store.facts import StoreFacts, StuckMessages, file_of, look_at
+from tocsin_monitor.store import StoreReader, TemplateRow, TokenRow
+from tocsin_monitor.store.connections import connect, disposing, for_reading, sqlite_file, store_errors
+from tocsin_monitor.store.locks import find_owner
+from tocsin_monitor.store.migrations import newest_version, version_of
 
 
 class State(StrEnum):
@@ -213,7 +218,7 @@ def check_files(settings: Settings) -> Finding:
 
 def check_disk(settings: Settings) -> Iterator[Finding]:
     """Whether there is room for the data. The disk of a database server cannot be seen from here."""
-    file = file_of(settings.store_url)
+    file = _file_of(settings)
     if file is None:
         return
     folder = file.absolute().parent
@@ -323,8 +328,8 @@ _NEW_TOKEN = "tocsin token create NAME --role ROLE"  # noqa: S105 no token, but 
 
 
 def check_store(settings: Settings) -> Iterator[Finding]:
-    """All that can be said of the store."""
-    file = file_of(settings.store_url)
+    """All that can be said of the store, without changing anything of it."""
+    file = _file_of(settings)
     if file is not None and not file.exists():
         yield warning(
             "store",
@@ -333,64 +338,90 @@ def check_store(settings: Settings) -> Iterator[Finding]:
         )
         return
     try:
-        facts = look_at(settings.store_url)
+        with (
+            disposing(connect(settings.store_url, make=False)) as engine,
+            store_errors(engine),
+            for_reading(engine).begin() as connection,
+        ):
+            found = list(_look_into(connection, settings))
     except StoreError as error:
-        yield failed("store", str(error), "check storage.url, the server, its network and its rights")
+        found = [failed("store", str(error), "check storage.url, the server, its network and its rights")]
+    yield from found
+
+
+def _file_of(settings: Settings) -> Path | None:
+    """The file of a store in SQLite; None for a store in another database."""
+    return sqlite_file(make_url(settings.store_url)) if settings.store_url.startswith("sqlite:") else None
+
+
+def _look_into(connection: Connection, settings: Settings) -> Iterator[Finding]:
+    version = version_of(connection)
+    if connection.dialect.name == "sqlite":
+        encoding = connection.exec_driver_sql("PRAGMA encoding").scalar_one()
+        yield ok("store", f"SQLite {sqlite3.sqlite_version}, {encoding}")
+        yield _tables(version)
+    else:
+        yield _server(connection)
+        yield _tables(version)
+        yield _clock(connection)
+    if version != newest_version():
         return
-    yield _database(facts)
-    yield _tables(facts)
-    if file is None:
-        yield _clock(facts)
-    if facts.current:
-        yield _newest(facts, settings)
-        yield _tokens(facts.tokens, private=settings.server.private)
-        if facts.damaged:
-            yield failed(
-                "signals",
-                f"their rows in the store are damaged, and they are quarantined: {', '.join(facts.damaged)}",
-                "restore a backup, configure them again, or remove them",
-            )
-        if facts.templates:
-            yield _templates(facts, settings)
-        for _, sink in settings.sinks.each():
-            if sink.name in facts.stuck:
-                yield _stuck(sink.name, facts.stuck[sink.name])
+    reader = StoreReader(connection)
+    yield _newest(reader, settings)
+    yield _tokens(reader.tokens(), private=settings.server.private)
+    damaged = [row.name for row in reader.signals() if row.damage is not None]
+    if damaged:
+        yield failed(
+            "signals",
+            f"their rows in the store are damaged, and they are quarantined: {', '.join(damaged)}",
+            "restore a backup, configure them again, or remove them",
+        )
+    if templates := reader.templates():
+        yield _templates(templates, settings)
+    stuck = reader.stuck_messages()
+    for _, sink in settings.sinks.each():
+        if sink.name in stuck:
+            yield _stuck(sink.name, *stuck[sink.name])
 
 
-def _database(facts: StoreFacts) -> Finding:
-    name, _, version = facts.database.partition(" ")
-    said = f"{facts.database}, {facts.encoding}" + (f", in use by {facts.owner}" if facts.owner else "")
-    if name == "PostgreSQL" and facts.encoding != "UTF8":
+def _server(connection: Connection) -> Finding:
+    version = connection.exec_driver_sql("SHOW server_version").scalar_one()
+    encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+    owner = find_owner(connection)
+    said = f"PostgreSQL {version}, {encoding}" + (f", in use by {owner.name}" if owner else "")
+    if encoding != "UTF8":
         return failed("store", said, "create one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0")
-    if name == "PostgreSQL" and int(version.partition(".")[0]) < OLDEST_POSTGRESQL:
+    if int(version.partition(".")[0]) < OLDEST_POSTGRESQL:
         return warning("store", said, f"update it: versions before {OLDEST_POSTGRESQL} are no longer maintained")
     return ok("store", said)
 
 
-def _tables(facts: StoreFacts) -> Finding:
-    said = f"version {facts.tables}, and this program works with version {facts.newest_tables}"
-    if facts.tables > facts.newest_tables:
+def _tables(version: int) -> Finding:
+    said = f"version {version}, and this program works with version {newest_version()}"
+    if version > newest_version():
         return failed("tables", said, "use the newer tocsin that wrote them, or restore a backup from before")
-    if facts.tables == 0:
+    if version == 0:
         return warning("tables", "there are none yet", "the first start makes them")
-    if not facts.current:
+    if version < newest_version():
         return warning("tables", said, "back up (`tocsin backup` of the version in use): the next start changes them")
-    return ok("tables", f"version {facts.tables}")
+    return ok("tables", f"version {version}")
 
 
-def _clock(facts: StoreFacts) -> Finding:
-    said = (
-        f"the clock of the database is {abs(facts.clock_ahead):.1f} s {'ahead' if facts.clock_ahead > 0 else 'behind'}"
-    )
-    if abs(facts.clock_ahead) > AHEAD:
+def _clock(connection: Connection) -> Finding:
+    asked = time.time()
+    theirs = connection.exec_driver_sql("SELECT extract(epoch FROM clock_timestamp())").scalar_one()
+    ahead = float(theirs) - (asked + time.time()) / 2
+    said = f"the clock of the database is {abs(ahead):.1f} s {'ahead' if ahead > 0 else 'behind'}"
+    if abs(ahead) > AHEAD:
         return warning("clock of the database", said, "synchronise both machines with a time server")
     return ok("clock of the database", said)
 
 
-def _newest(facts: StoreFacts, settings: Settings) -> Finding:
-    if facts.newest is None:
+def _newest(reader: StoreReader, settings: Settings) -> Finding:
+    newest = reader.newest_observation()
+    if newest is None:
         return ok("newest observation", "there are no observations yet")
-    ahead = (facts.newest - time.time_ns()) / 1e9
+    ahead = (newest - time.time_ns()) / 1e9
     if ahead > settings.engine.future_tolerance:
         return warning(
             "newest observation",
@@ -423,20 +454,20 @@ def _tokens(tokens: Sequence[TokenRow], *, private: bool) -> Finding:
     return ok("tokens", f"{len(valid)} valid")
 
 
-def _templates(facts: StoreFacts, settings: Settings) -> Finding:
-    used, known = in_force(settings, facts.templates)
+def _templates(templates: Sequence[TemplateRow], settings: Settings) -> Finding:
+    used, known = in_force(settings, templates)
     problems = [f"{one.template.match!r} is not used: {one.problem}" for one in known if one.problem is not None]
     problems += missing_forecasters(used)
     if problems:
         return failed("stored templates", "; ".join(problems), "change them on the page, or install what is missing")
-    return ok("stored templates", f"{len(facts.templates)} in force")
+    return ok("stored templates", f"{len(templates)} in force")
 
 
-def _stuck(sink: str, messages: StuckMessages) -> Finding:
-    many = "1 message has" if messages.count == 1 else f"{messages.count:,} messages have"
+def _stuck(sink: str, count: int, since: int, error: str) -> Finding:
+    many = "1 message has" if count == 1 else f"{count:,} messages have"
     return failed(
         f"messages to {sink}",
-        f"{many} not been accepted since {time_text(messages.since)}: {messages.error}",
+        f"{many} not been accepted since {time_text(since)}: {error}",
         "correct what the error says; the monitor sends them again until the sink accepts them",
     )
 
