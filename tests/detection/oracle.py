@@ -545,7 +545,8 @@ class OracleDetector:
         self.tightened, self.certain = -0.2, False
         self.thresholds = [math.log(level) for level in LEVELS]
         self.recall = OracleRecall(self.shapes[-1]) if self.shapes and alarm_rate <= 1 / STRETCH else None
-        self.furthest, self.was_unlike, self.farthest = None, False, 0.0
+        self.furthest, self.was_unlike, self.farthest, self.where = None, False, 0.0, 0
+        self.now, self.adapting = {}, 0  # the newest levels; and how long the past still holds two normals
         self.ended = math.inf  # how many observations ago the signal was as before again after an incident
         self.highest_learned = math.inf
         self.away_while_certain = self.away_while_uncertain = 0  # for tests to see that this was tried
@@ -743,11 +744,13 @@ class OracleDetector:
         The newest part of a stretch has to show at least half of an unusual level. If that part has been back at the
         usual level, the largest must have grown by an eighth since. Movement that has been usual holds no longer.
         """
-        unusual, most = False, 0.0
+        unusual, most, where = False, 0.0, 0
+        self.now = {f: score for score, (view, f, _, length) in zip(scores, self.cells, strict=True)
+                    if (view, length) == ("level", LONG)}  # fmt: skip
         if not self.open:
             self.back = [0.0] * len(self.cells)
-            return unusual, most
-        for c, (view, _, stream, length) in enumerate(self.cells):
+            return unusual, most, where
+        for c, (view, f, stream, length) in enumerate(self.cells):
             holds = (view == "level" and length >= LONG) or (view == "movement" and stream == 1)
             if not holds or math.isnan(surprises[c]):
                 continue
@@ -760,8 +763,10 @@ class OracleDetector:
                 self.back[c] = self.back[c] or not p[c] < 0.5
                 shown = not self.back[c]
             if shown and p[c] < 0.05:
-                unusual, most = True, max(most, abs(scores[c]) if view == "level" else 0.0)
-        return unusual, most
+                unusual = True
+                if view == "level" and abs(scores[c]) > abs(most):
+                    most, where = scores[c], f
+        return unusual, most, where
 
     def _votes(self, surprises, heard):
         """One vote for each stream, over its features, the largest first; and the largest of each view."""
@@ -802,7 +807,7 @@ class OracleDetector:
             self.thresholds[n] = min(self.thresholds[n] + 0.05 * (level - hit) / math.sqrt(level), 0.0)
         return min(math.exp(p), 1.0)
 
-    def _decide(self, evidence, p, stretch, unusual, away, ranked):
+    def _decide(self, evidence, p, stretch, unusual, away, where, ranked):
         singles = [one if cell[3] == 1 else math.nan for one, cell in zip(p, self.cells, strict=True)]
         bound = self._bonferroni(singles if known(singles) else p)
         alarm, warm, estimated, rate = False, False, False, math.nan
@@ -826,14 +831,14 @@ class OracleDetector:
                 rate = math.nan
         if not self.open:
             self.reach = max(ranked, default=0)
-        lasts = self._lasts(alarm, stretch, unusual, away)
+        lasts = self._lasts(alarm, stretch, unusual, away, where)
         alarm = alarm and lasts
         opened = alarm and not self.open
         state = self._follow(alarm, lasts, evidence)
         return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened, "state": state,
                 "estimated": estimated}  # fmt: skip
 
-    def _lasts(self, alarm, stretch, unusual, away):
+    def _lasts(self, alarm, stretch, unusual, away, where):
         """An incident lasts while the level is unusual and, if it is certain, while the signal is unlike its past.
 
         It is accepted in the end, but not while it grows.
@@ -849,8 +854,8 @@ class OracleDetector:
         self.away_while_certain += unusual
         if self.settled > self.accept_after:
             return alarm
-        if away > 1.125 * self.farthest:
-            self.farthest, self.settled = away, 0
+        if abs(away) > 1.125 * abs(self.farthest):
+            self.farthest, self.where, self.settled = away, where, 0
         if unusual or self.recall.unlike(before, self.furthest):
             self.was_unlike = True
             return True
@@ -910,17 +915,18 @@ class OracleDetector:
                 patience = max(self.gap, 2 * STRETCH)
             if self.since > patience:
                 self.open = False
-                state = RETURNED if self.certain else SUBSIDED
+                state = RETURNED if self.certain and not self.adapting and self._is_back() else SUBSIDED
                 if self.settled > self.accept_after:
-                    state = ACCEPTED
+                    state, self.adapting = ACCEPTED, self.sizes.window
                 if math.isnan(evidence):
                     state = SILENT
                 if self.certain and not self.by_p:
                     self.highest_learned = self._least_evidence()
-                if self.was_unlike and state == RETURNED:
+                if self.was_unlike and state in (RETURNED, SUBSIDED):
                     self.ended = self.since
         if not self.open:
             self.certain, self.furthest, self.was_unlike, self.farthest = False, None, False, 0.0
+        self.adapting = max(self.adapting - 1, 0)
         self.lasted += self.open
         self.settled += self.open
         if math.isnan(evidence):
@@ -931,6 +937,11 @@ class OracleDetector:
             self.blocks.append(min(self.highest, self.highest_learned))
             self.highest, self.in_block, self.highest_learned = -math.inf, 0, math.inf
         return state
+
+    def _is_back(self):
+        """Whether the newest level is less than a third of the way to where it was furthest from the usual one."""
+        now = self.now.get(self.where, math.nan) * math.copysign(1.0, self.farthest)
+        return not (self.farthest and now > abs(self.farthest) / 3)
 
     def _learn(self, sizes, heard):
         """What belongs to an incident that is no chance is not learned until it is accepted, nor what waited then."""

@@ -1,6 +1,7 @@
 """Incidents that stay open while the signal is unlike what it was before, and why they end."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ import pytest
 from tests.cases import full
 from tests.detection.helpers import MovingMean, same_verdicts
 from tests.detection.oracle import FromContext, OracleDetector
+from tocsin.constants import constants
 from tocsin.detection import Detector, Fleet
+from tocsin.detection.incidents import rules
+from tocsin.detection.incidents.verdict import RETURNED, SUBSIDED
 
 BEFORE = 2500
 SETTINGS = {"alarm_rate": 0.003, "forecaster": "exponential-smoothing", "window": 1000}
@@ -71,6 +75,34 @@ def test_what_was_weak_or_chance_does_not_claim_that_its_cause_is_gone():
     detector.run(values)
     assert {incident.ended for incident in detector.incidents} <= {"subsided", "accepted", None}
     assert [incident.ended for incident in detector.incidents].count("subsided") >= 5
+
+
+def test_right_after_something_was_accepted_nobody_can_tell_what_a_signal_is_back_to():
+    values = with_step(4000, 0, size=3.0)
+    soon, much_later = BEFORE + 1000, BEFORE + 3000
+    values[[soon, much_later]] += 10
+    detector = Detector(**SETTINGS, accept_after=200)
+    detector.run(values)
+    ends = {incident.first: incident.ended for incident in late(detector)}
+    assert "accepted" in ends.values()
+    assert (ends[soon], ends[much_later]) == ("subsided", "returned")
+
+
+@pytest.mark.parametrize(
+    ("level", "ended"), [(0.9, RETURNED), (1.1, SUBSIDED), (-1.1, RETURNED), (0.0, RETURNED), (np.nan, RETURNED)]
+)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_signal_has_not_returned_if_its_level_is_still_a_third_of_the_way_away(sign, level, ended):
+    """The level was three from the usual one."""
+    counters, levels = np.zeros((1, rules.COUNTERS), dtype=np.int64), np.zeros((1, rules.LEVELS))
+    counters[0, [rules.OPEN, rules.CERTAIN]], counters[0, rules.SINCE] = 1, 10
+    levels[0, rules.PEAK_LEVEL], levels[0, rules.FURTHEST] = 3.0 * sign, -1.0
+    memory = SimpleNamespace(counters=counters, levels=levels, blocks=np.zeros((1, 1)))
+    settings = SimpleNamespace(
+        gap=10, accept_after=600, by_p=True, longest=64, returned=32, window=2000, block=100, constants=constants()
+    )
+    state = rules.advance_incident(0, False, False, 1.0, level * sign, settings, memory)
+    assert (state, counters[0, rules.OPEN]) == (ended, 0)
 
 
 @pytest.mark.slow

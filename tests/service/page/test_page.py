@@ -270,7 +270,7 @@ def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, mon
 def test_an_incident_that_is_over_says_why(opened, monitor):
     words = {
         "returned": ("back to normal", "The signal is back to normal."),
-        "subsided": ("nothing unusual since", "not clear enough to tell whether its cause is gone"),
+        "subsided": ("nothing unusual since", "cannot tell whether its cause is gone"),
         "accepted": ("accepted as normal", "still differs from before, and this now counts as normal"),
         "silent": ("no more values", "no longer has values"),
         "labelled": ("labelled", "A user labelled it a false alarm"),

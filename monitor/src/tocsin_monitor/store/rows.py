@@ -152,7 +152,7 @@ class IncidentFacts:
         Ended | None,
         Shown(
             "Why it ended. returned: the signal is back to normal, or sending again after a silence. subsided: "
-            "nothing has been unusual since, but it was not clear enough to tell whether its cause is gone. accepted: "
+            "nothing has been unusual since, but Tocsin cannot tell whether its cause is gone. accepted: "
             "its new behaviour is accepted as normal. silent: it has no more values. labelled: a user labelled it a "
             "false alarm. reset, relearned: its detector was reset or retrained. removed: its signal was removed. "
             "imported: it was found in imported history, and no alert was sent. null while it is open, and for "

@@ -32,6 +32,7 @@ from tocsin.detection.incidents.rules import (
     GROWS,
     LASTED,
     OPEN,
+    PEAK_FEATURE,
     REACH,
     SCORED,
     SETTLED,
@@ -525,10 +526,10 @@ def judge(
                 alarm = _deviates(of_features, deviates[t, n])
             if counters[OPEN] == 0:
                 counters[REACH] = _longest_ranked(work.nats, layout.columns.length)
-            unusual, away = False, 0.0
+            unusual, away, feature = False, 0.0, 0
             if counters[OPEN] == 1:
-                unusual, away = _unusual(signal, score, layout, streams.window, work)
-            goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, unusual, away, rules, memory, recall)
+                unusual, away, feature = _unusual(signal, score, layout, streams.window, work)
+            goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, unusual, away, feature, rules, memory, recall)
             alarm = alarm and goes_on
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             mark[ESTIMATED] = estimated
@@ -537,7 +538,8 @@ def judge(
             mark[CALM_FOR] = -1
             if alarm and counters[CERTAIN] == 1 and (counters[OPEN] == 0 or certain == 0):
                 mark[CALM_FOR] = min(counters[CALM] + counters[OPEN] * counters[LASTED], 32_767)
-            mark[STATE] = advance_incident(signal, alarm, goes_on, evidence, rules, memory)
+            level = _level_at(signal, score, layout, rules, memory)
+            mark[STATE] = advance_incident(signal, alarm, goes_on, evidence, level, rules, memory)
             longest = min(longest, _longest_heard(rules, counters))  # the incident may just have ended
             mark[FAULTY] = _learn(signal, score, longest, layout, streams, memory, work)
 
@@ -545,14 +547,16 @@ def judge(
 @_inner
 def _unusual(
     signal: int, scores: Array, layout: RankingLayout, window: StretchStreams, work: Work
-) -> tuple[bool, float]:
-    """Whether a score that holds incidents open is unusual, and how far the level then is from the usual one.
+) -> tuple[bool, float, int]:
+    """Whether a score that holds incidents open is unusual, how far the level then is from the usual one, and of what.
+
+    The distance has its sign, and is that of the feature which is furthest away.
 
     The newest part of the stretch has to show an unusual level too: of a fault that is over, only the older part does.
     Once the newest part has been back at the usual level, the level has to go further than it was then. Other scores,
     once they have been as usual, hold no longer.
     """
-    columns, unusual, most = layout.columns, False, 0.0
+    columns, unusual, most, feature = layout.columns, False, 0.0, 0
     for c in range(scores.shape[0]):
         if not columns.holds[c] or np.isnan(work.nats[c]):
             continue
@@ -564,8 +568,24 @@ def _unusual(
         if level:
             shown = 2.0 * np.copysign(scores[c - 1], scores[c] * scores[c - 1]) >= distance > GROWS * window.back[k]
         if shown and work.p[c] < UNUSUAL:
-            unusual, most = True, max(most, distance if level else 0.0)
-    return unusual, most
+            unusual = True
+            if level and distance > abs(most):
+                most, feature = scores[c], columns.feature[c]
+    return unusual, most, feature
+
+
+@_inner
+def _level_at(signal: int, scores: Array, layout: RankingLayout, rules: Rules, memory: SignalMemory) -> float:
+    """How far the level is from the usual one over the time that an incident waits for its end.
+
+    It is that of the feature which was furthest away in the incident.
+    """
+    columns = layout.columns
+    for c in range(scores.shape[0]):
+        of_level = columns.holds[c] and columns.sided[c] and columns.length[c] == 2 * rules.returned
+        if of_level and columns.feature[c] == memory.counters[signal, PEAK_FEATURE]:
+            return float(scores[c])
+    return np.nan
 
 
 @_inner

@@ -85,6 +85,7 @@ class Ranking:
         self._rules = incident_rules.Rules(
             view_warm_up=sizes.view_warm_up,
             min_calibration=sizes.min_calibration,
+            window=sizes.window,
             by_p=settings.promise == "observations",
             rate=settings.rate,
             block=sizes.block,

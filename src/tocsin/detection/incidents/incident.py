@@ -29,8 +29,8 @@ MOST_KEPT = 10_000
 
 LABELLED = "labelled"
 ENDS = {RETURNED: "returned", SUBSIDED: "subsided", ACCEPTED: "accepted", SILENT: "silent"}
-"""Why an incident ended: it was clear, and the signal is back to normal; nothing has been unusual since, but it was not
-clear enough to tell whether its cause is gone; its new behaviour is accepted as normal; or it has no more values.
+"""Why an incident ended: it was clear, and the signal is back to normal; nothing has been unusual since, but nobody can
+tell whether its cause is gone; its new behaviour is accepted as normal; or it has no more values.
 `LABELLED`: a user said that it is not an incident."""
 
 
@@ -300,7 +300,7 @@ _ENDINGS = {
     "subsided": Ending(
         "subsided",
         "resolved, nothing unusual since",
-        "It is over: nothing has been unusual since. It was not clear enough to tell whether its cause is gone.",
+        "It is over: nothing has been unusual since. Tocsin cannot tell whether its cause is gone.",
     ),
     "sending": Ending("returned", "resolved, sending again", "It is over: the signal is sending again."),
     "accepted": Ending(

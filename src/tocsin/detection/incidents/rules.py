@@ -31,19 +31,23 @@ COOLDOWN = 9  # for how many observations longer stretches are ignored, because 
 SETTLED = 10  # observations since the incident opened or last went further than before
 CALM = 11  # observations between the incident, or now, and the one before it
 REACH = 12  # the longest stretch that was ranked when the incident opened
-COUNTERS = 13
+PEAK_FEATURE = 13  # the feature whose level was furthest from the usual one in the incident
+ADAPTING = 14  # for how many observations longer the past holds both what was normal and what was accepted as normal
+COUNTERS = 15
 
 # Columns of a signal's levels.
 HIGHEST = 0  # the largest evidence in the current block
 TIGHTENED = 1  # the logarithm of the factor on the tolerated rate
 FURTHEST = 2  # how far stretches were from earlier ones before the incident; negative if not computed yet
 HIGHEST_LEARNED = 3  # the cap on the block's evidence: that of a certain incident is not normal
-PEAK_LEVEL = 4  # how far from the usual level the signal has been in the incident
+PEAK_LEVEL = 4  # how far from the usual level the signal has been in the incident, with its sign
 LEVELS = 5
 
 # An incident goes further than before if the level is this many times as far from the usual one. A fault that grows is
 # not accepted as normal.
 GROWS = 1.125
+# A signal is not back to normal if its level is still so much of the way from the usual one to where it was furthest.
+BACK = 1.0 / 3.0
 # A level, or movement, with a p-value below this is not back to normal.
 UNUSUAL = 0.05
 
@@ -109,6 +113,7 @@ class Rules(NamedTuple):
 
     view_warm_up: int
     min_calibration: int
+    window: int  # how many scores the newest is compared with
     by_p: bool
     rate: float
     block: int
@@ -217,9 +222,12 @@ def decide(
 
 @_inner
 def advance_incident(
-    signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rules, memory: SignalMemory
+    signal: int, alarm: bool, goes_on: bool, evidence: float, level: float, rules: Rules, memory: SignalMemory
 ) -> int:
-    """Open or close the incident of a signal, and end its block; returns its state."""
+    """Open or close the incident of a signal, and end its block; returns its state.
+
+    `level` is how far the newest observations are from the usual level.
+    """
     counters, levels = memory.counters[signal], memory.levels[signal]
     state = ONGOING if goes_on else MAY_END
     if alarm and counters[OPEN] == 0:
@@ -235,16 +243,21 @@ def advance_incident(
         if counters[SINCE] > patience:
             counters[OPEN] = 0
             accepted = counters[SETTLED] > rules.accept_after and counters[FROZEN] == 0
-            # Whether a signal is back shows only if it clearly was away, or beside a reference.
+            # Whether a signal is back shows only if it clearly was away, or beside a reference; and if there is one
+            # usual level that it can be back at.
             clear = counters[CERTAIN] == 1 or counters[FROZEN] == 1
-            state = ACCEPTED if accepted else RETURNED if clear else SUBSIDED
+            peak = levels[PEAK_LEVEL]
+            back = counters[ADAPTING] == 0 and not level * peak > BACK * peak * peak > 0.0
+            state = ACCEPTED if accepted else RETURNED if clear and back else SUBSIDED
             state = SILENT if np.isnan(evidence) else state
+            if accepted:
+                counters[ADAPTING] = rules.window
             if counters[CERTAIN] == 1 and not rules.by_p:
                 # It counts as an incident, but does not make the next one like it less anomalous: faults would raise
                 # the threshold until the detector is deaf.
                 blocks = min(counters[BLOCKS], memory.blocks.shape[1])
                 levels[HIGHEST_LEARNED] = least_evidence(memory.blocks[signal, :blocks], rules.rate, rules)
-            if counters[UNLIKE] == 1 and state == RETURNED:
+            if counters[UNLIKE] == 1 and state in (RETURNED, SUBSIDED):
                 # The forecasts for such a stretch look back too.
                 counters[COOLDOWN] = max(2 * rules.longest - counters[SINCE], 0)
     else:
@@ -253,6 +266,7 @@ def advance_incident(
         counters[CALM] = counters[CALM] + 1 if state == NORMAL else 0
         counters[CERTAIN] = counters[UNLIKE] = 0
         levels[FURTHEST], levels[PEAK_LEVEL] = -1.0, 0.0
+    counters[ADAPTING] = max(counters[ADAPTING] - 1, 0)
     counters[LASTED] += counters[OPEN]
     counters[SETTLED] += counters[OPEN]
     if np.isnan(evidence):
@@ -269,13 +283,14 @@ def advance_incident(
 
 @_inner
 def stays_open(
-    signal: int, ago: int, alarm: bool, stretch: int, unusual: bool, away: float, rules: Rules, memory: SignalMemory,
-    recall: Recall,
+    signal: int, ago: int, alarm: bool, stretch: int, unusual: bool, away: float, feature: int, rules: Rules,
+    memory: SignalMemory, recall: Recall,
 ) -> bool:  # fmt: skip
     """Whether the incident continues: by an alarm, by an unusual level, or because the signal is unlike its past.
 
     `stretch` is how many observations the alarm is about. `unusual` says whether the level or the movement is, and
-    `away` how far an unusual level is from the usual one. Only these hold an incident open that is not certain.
+    `away` how far an unusual level is from the usual one, in `feature`. Only these hold an incident open that is not
+    certain.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     if recall.counts.shape[0] == 0 or counters[OPEN] == 0 or counters[FROZEN] == 1:
@@ -288,8 +303,8 @@ def stays_open(
         levels[FURTHEST] = learn_furthest(recall, signal, ago, before)
     if counters[SETTLED] > rules.accept_after:
         return alarm
-    if away > GROWS * levels[PEAK_LEVEL]:
-        levels[PEAK_LEVEL], counters[SETTLED] = away, 0
+    if abs(away) > GROWS * abs(levels[PEAK_LEVEL]):
+        levels[PEAK_LEVEL], counters[PEAK_FEATURE], counters[SETTLED] = away, feature, 0
     if unusual or unlike(recall, signal, ago, before, levels[FURTHEST]):
         counters[UNLIKE] = 1
         return True

@@ -15,7 +15,7 @@ const MOST_NAMED = 3;
 /** Why an incident of alarms closed: in a few words, and in a sentence. */
 const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
   returned: ["back to normal", "The signal is back to normal."],
-  subsided: ["nothing unusual since", "The incident was not clear enough to tell whether its cause is gone."],
+  subsided: ["nothing unusual since", "Tocsin cannot tell whether its cause is gone."],
   accepted: ["accepted as normal", "The signal still differs from before, and this now counts as normal."],
   silent: ["no more values", "The signal no longer has values."],
   labelled: ["labelled", "A user labelled it a false alarm: the signal's behaviour now counts as normal."],
