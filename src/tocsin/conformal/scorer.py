@@ -28,7 +28,7 @@ NO_RANKS: Floats = np.empty((0, 0))
 
 STATE_FORMAT = 1
 MOST_THREADS = 1024
-# Over more lags than this, sums of weights would no longer be exact (see kernels/weights.py).
+# Over more lags than this, sums of weights would no longer be exact (see kernels.py).
 MOST_LAGS = 2**16
 
 
