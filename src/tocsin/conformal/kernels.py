@@ -522,6 +522,27 @@ def learn_score(k: int, score: float, p: float, streams: LearnedStreams, gradien
     count[LEARNED] = learned + 1
 
 
+@_inner
+def _judge(
+    k: int, t: int, score: float, past: Array, weights: Array, total: float, count: Array,
+    smooth: bool, seed: Any, p: Array, rank: Array,
+) -> float:  # fmt: skip
+    """Write the p-value of a score of stream `k`, and the finer one unless `rank` is empty; NaN for no score.
+
+    Returns the p-value without a draw.
+    """
+    missing = np.isnan(score)
+    plain = np.nan if missing else conformal_p(past, weights, total, score)
+    p[t, k] = plain
+    if smooth and not missing:
+        p[t, k] = smoothed_p(past, weights, total, score, uniform(seed, k, count[SEEN]))
+    if rank.shape[0] > 0:
+        rank[t, k] = np.nan if missing else finer_p(plain, past, weights, total, score)
+    if not missing:
+        count[SEEN] += 1
+    return plain
+
+
 @_exact
 def advance_learned(
     scores: Array, learn: Array, p: Array, rank: Array, first: int, last: int, gradient: Array, scratch: Array,
@@ -540,23 +561,10 @@ def advance_learned(
         count = streams.counters[k]
         for t in range(scores.shape[0]):
             score = row.dtype.type(scores[t, k])
-            if np.isnan(score):
-                p[t, k] = np.nan
-                if rank.shape[0] > 0:
-                    rank[t, k] = np.nan
-                continue
             lags = min(count[LEARNED], window)
-            past = row[count[HEAD] : count[HEAD] + lags]
-            weight = streams.weights[k, :lags]
-            plain = conformal_p(past, weight, totals[k], score)
-            if streams.smooth:
-                p[t, k] = smoothed_p(past, weight, totals[k], score, uniform(streams.seed, k, count[SEEN]))
-            else:
-                p[t, k] = plain
-            if rank.shape[0] > 0:
-                rank[t, k] = finer_p(plain, past, weight, totals[k], score)
-            count[SEEN] += 1
-            if learn[t, k]:
+            past, weights = row[count[HEAD] : count[HEAD] + lags], streams.weights[k, :lags]
+            plain = _judge(k, t, score, past, weights, totals[k], count, streams.smooth, streams.seed, p, rank)
+            if learn[t, k] and not np.isnan(score):
                 learn_score(k, score, plain, streams, gradient, scratch)
 
 
@@ -570,22 +578,9 @@ def advance_fixed(scores: Array, learn: Array, p: Array, rank: Array, first: int
         count = streams.counters[k]
         for t in range(scores.shape[0]):
             score = row.dtype.type(scores[t, k])
-            if np.isnan(score):
-                p[t, k] = np.nan
-                if rank.shape[0] > 0:
-                    rank[t, k] = np.nan
-                continue
             lags = min(count[LEARNED], window)
-            past = row[count[HEAD] : count[HEAD] + lags]
-            weight = streams.weights[:lags]
-            plain = conformal_p(past, weight, cumulative[lags], score)
-            if streams.smooth:
-                p[t, k] = smoothed_p(past, weight, cumulative[lags], score, uniform(streams.seed, k, count[SEEN]))
-            else:
-                p[t, k] = plain
-            if rank.shape[0] > 0:
-                rank[t, k] = finer_p(plain, past, weight, cumulative[lags], score)
-            count[SEEN] += 1
-            if learn[t, k] and count[LEARNED] < streams.capacity:
+            past, weights = row[count[HEAD] : count[HEAD] + lags], streams.weights[:lags]
+            _judge(k, t, score, past, weights, cumulative[lags], count, streams.smooth, streams.seed, p, rank)
+            if learn[t, k] and not np.isnan(score) and count[LEARNED] < streams.capacity:
                 push(row, count, window, score)
                 count[LEARNED] += 1
