@@ -136,13 +136,8 @@ class Scorer(ABC):
 
     def _chosen(self, streams: ArrayLike | None) -> Streams:
         """The argument `streams`: indices, those of all streams for None."""
-        chosen = np.arange(self.streams) if streams is None else np.asarray(streams)
-        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-            raise TypeError(f"streams must be a sequence of indices of streams, got {streams!r}")
-        chosen = chosen.astype(np.intp)
-        if np.any((chosen < 0) | (chosen >= self.streams)):
-            raise ValueError(f"streams must be indices from 0 to {self.streams - 1}, got {streams!r}")
-        return chosen
+        everything = np.arange(self.streams) if streams is None else streams
+        return checks.indices("streams", everything, self.streams, of="streams", distinct=False)
 
     @property
     @abstractmethod
@@ -212,11 +207,9 @@ class Scorer(ABC):
     @classmethod
     def from_state(cls, state: Mapping[str, ArrayLike], *, threads: int = 1) -> Self:
         """The scorer that `state()` described; `threads` is not part of a state."""
-        if not isinstance(state, Mapping):
-            raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
+        require_arrays(state, {"format", "scorer", "parameters", "learned"})
         threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
         arrays = {name: np.asarray(value) for name, value in state.items()}
-        require_arrays(arrays, {"format", "scorer", "parameters", "learned"})
         found = arrays["format"].tolist()
         if type(found) is not int or found != STATE_FORMAT:
             raise ValueError(f"state['format'] must be {STATE_FORMAT}, the version this release reads, got {found!r}")
