@@ -5,7 +5,6 @@ import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import IO, Any
 
 import numpy as np
@@ -166,7 +165,7 @@ class SignalIds:
 
     def codes(self, cells: Cells) -> NDArray[np.int64]:
         """The number of each cell's signal."""
-        texts = list(map(_id_text, cells))
+        texts = list(map(id_text, cells))
         found = list(map(self._codes.get, texts))
         if None in found:
             for text in texts:
@@ -177,7 +176,7 @@ class SignalIds:
         return np.array(found, dtype=np.int64)
 
 
-def _id_text(cell: Any) -> str:
+def id_text(cell: Any) -> str:
     """An id as text. Only an empty cell is not an id: "NA" may be a name."""
     if isinstance(cell, str):
         return cell.strip()
@@ -218,7 +217,7 @@ class Spool:
         self._file: IO[bytes] | None = None
         self._written = 0
         self._counts = np.zeros(0, dtype=np.int64)
-        self._close: Callable[[], Any] = _nothing
+        self._close: Callable[[], Any] = lambda: None
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -264,12 +263,15 @@ class Spool:
         rows = np.concatenate([part for _, part in self._waiting])
         self._waiting.clear()
         self._held = 0
-        fetch: Callable[[int, int], NDArray[Any]] = partial(_slice, rows)
-        if np.any(codes[1:] < codes[:-1]):
-            order = np.argsort(codes, kind="stable")
+        # Where they arrived in the order of their signals, nothing is copied; elsewhere, only requested rows are.
+        order = np.argsort(codes, kind="stable") if np.any(codes[1:] < codes[:-1]) else None
+        if order is not None:
             codes = codes[order]
-            fetch = partial(_pick, rows, order)
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
+
+        def fetch(first: int, last: int) -> NDArray[Any]:
+            return rows[first:last] if order is None else rows[order[first:last]]
+
         return _Segment(codes[starts], np.append(starts, len(codes)), fetch)
 
     def _write_out(self) -> None:
@@ -284,27 +286,13 @@ class Spool:
         for first in range(0, count, _PIECE):
             file.write(segment.fetch(first, min(first + _PIECE, count)).tobytes())
         self._written += count * self._dtype.itemsize
-        self._segments.append(_Segment(segment.codes, segment.starts, partial(_read, file, offset, self._dtype)))
+        dtype = self._dtype  # not the spool itself: the file is removed with it
 
+        def fetch(first: int, last: int) -> NDArray[Any]:
+            file.seek(offset + first * dtype.itemsize)
+            return np.frombuffer(file.read((last - first) * dtype.itemsize), dtype=dtype)
 
-def _slice(rows: NDArray[Any], first: int, last: int) -> NDArray[Any]:
-    """Rows in memory that arrived in the order of their signals."""
-    return rows[first:last]
-
-
-def _pick(rows: NDArray[Any], order: NDArray[np.intp], first: int, last: int) -> NDArray[Any]:
-    """Rows in memory in order of arrival; only requested rows are copied."""
-    return rows[order[first:last]]
-
-
-def _read(file: IO[bytes], offset: int, dtype: np.dtype[Any], first: int, last: int) -> NDArray[Any]:
-    """Rows of a segment in a file."""
-    file.seek(offset + first * dtype.itemsize)
-    return np.frombuffer(file.read((last - first) * dtype.itemsize), dtype=dtype)
-
-
-def _nothing() -> None:
-    """A placeholder to close while there is no file."""
+        self._segments.append(_Segment(segment.codes, segment.starts, fetch))
 
 
 class Assembly:

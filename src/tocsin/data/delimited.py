@@ -17,12 +17,10 @@ from tocsin.data.tables import (
     ANYTHING,
     SAMPLE,
     ExpectedTypes,
-    Heading,
     RowBlock,
-    column_names,
-    find_heading,
     find_table,
-    trimmed,
+    heading_notes,
+    read_heading,
 )
 
 MOST_LINES = 100  # that a quoted field may span; beyond that, its quote counts as stray
@@ -67,22 +65,12 @@ class DelimitedReader:
         rows, numbers = self._parse(first[before:], self._lines.first_numbers[before:], last=False)
         if not rows:
             raise DataError(f"{label} cannot be read as CSV: its first line opens a quote that is never closed")
-        if header is None:
-            heading = find_heading(rows[:SAMPLE], time_format, decimal)
-        else:
-            heading = Heading(0 if header else None, units=False)
-        top = [""] * len(rows[0]) if heading.header is None else rows[heading.header]
-        data = rows[heading.rows :]
-        self.names: Sequence[str] = column_names(trimmed(top, data[:SAMPLE]))
-        self.notes: Sequence[str] = self._noted(
-            before + (heading.header or 0), numbers[heading.rows - 1] if heading.units else None
-        )
-        self._width = len(self.names)
-        self._begun = [self._checked(data, numbers[heading.rows :])]
-
-    def _noted(self, before: int, units: int | None) -> list[str]:
-        notes = [f"{before} lines before the header"] if before > 1 else ["1 line before the header"] if before else []
-        return [*notes, *([f"units in line {units}"] if units is not None else [])]
+        heading, names = read_heading(rows, header, time_format, decimal)
+        units = numbers[heading.rows - 1] if heading.units else None
+        self.names: Sequence[str] = names
+        self.notes: Sequence[str] = heading_notes("line", before + (heading.header or 0), units)
+        self._width = len(names)
+        self._begun = [self._checked(rows[heading.rows :], numbers[heading.rows :])]
 
     def sample(self) -> Mapping[str, Cells]:
         if not self._begun[0][0]:

@@ -21,12 +21,10 @@ from tocsin.data.tables import (
     ANYTHING,
     SAMPLE,
     ExpectedTypes,
-    Heading,
     RowBlock,
-    column_names,
-    find_heading,
+    heading_notes,
+    read_heading,
     rows_per_block,
-    trimmed,
 )
 
 Objects = tuple[list[dict[str, Any]], NDArray[np.int64]]
@@ -137,19 +135,15 @@ class ExcelReader:
             raise DataError(f"{self.label}: sheet {name!r} has no rows{f' after {skip}' if skip else ''}")
         before = _rows_before(numbered)
         texts = [[_text(cell) for cell in row] for _, row in numbered[before : before + SAMPLE]]
-        heading = Heading(0 if header else None, units=False)
-        if header is None:
-            heading = find_heading(texts, time_format, None)
-        top = [""] * len(texts[0]) if heading.header is None else texts[heading.header]
-        self.names: Sequence[str] = column_names(trimmed(top, texts[heading.rows :]))
+        heading, names = read_heading(texts, header, time_format, None)
+        self.names: Sequence[str] = names
         self._rows = numbered[before + heading.rows :]
         self._timed = {i for i in range(len(self.names)) if any(isinstance(row[i], datetime) for _, row in self._rows)}
         sheets = len(workbook.sheet_names)
-        before += heading.header or 0
+        units = self._rows[0][0] - 1 if heading.units and self._rows else None
         self.notes: Sequence[str] = [
             *([f"sheet {name!r} of {sheets}"] if sheets > 1 else []),
-            *([f"{before} row{'s' if before > 1 else ''} before the header"] if before else []),
-            *([f"units in row {self._rows[0][0] - 1}"] if heading.units and self._rows else []),
+            *heading_notes("row", before + (heading.header or 0), units),
         ]
 
     def sample(self) -> Mapping[str, Cells]:
