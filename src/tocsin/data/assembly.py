@@ -4,7 +4,7 @@ import tempfile
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 import numpy as np
@@ -318,7 +318,7 @@ class Assembly:
         self._options = options
         self._number_format = number_format
         self._log = log
-        self._logs: defaultdict[int, ProblemLog] = defaultdict(ProblemLog)
+        self._logs: defaultdict[int, ProblemLog] = defaultdict(lambda: ProblemLog(reader.unit))
         self._ids = SignalIds()
         self._parts = len(columns.values) if options.separate else 1  # signals in one row
         features = len(columns.values) // self._parts
@@ -369,7 +369,7 @@ class Assembly:
             self.spool.add(codes, times, lines, values)
 
     def signal(self, code: int, name: str) -> Signal:
-        log = ProblemLog()
+        log = ProblemLog(self._unit)
         for problem in self._logs.get(code, ()):
             log.add(problem.kind, problem.count, problem.where)
         rows = self.spool.rows(code)
@@ -392,7 +392,7 @@ class Assembly:
         interval = self._options.interval
         if times is not None:
             try:
-                timeline = self._timeline(times, values, lines, log)
+                timeline = self._timeline(Timeline(times, values, lines), log)
             except DataError as error:
                 raise DataError(Message(f"signal {name!r}: ", error)) from error
             times, values, lines, interval = timeline.times, timeline.values, timeline.lines, timeline.interval
@@ -403,25 +403,22 @@ class Assembly:
             self._note_steps(signal)
         return signal
 
-    def _timeline(
-        self, times: NDArray[Any], values: NDArray[np.float64], lines: NDArray[np.int64], log: ProblemLog
-    ) -> Timeline:
+    def _timeline(self, read: Timeline, log: ProblemLog) -> Timeline:
         """A signal's observations at regular times; DataError if too many are lost on the way."""
-        count = len(times)
-        good = times == times  # 31/02/2024 is known to be no date only once the order of day and month is known
+        count = len(read.times)
+        good = read.times == read.times  # a 31/02/2024 shows only once the order of day and month is known
         if not good.all():
-            log.add("bad time", int((~good).sum()), (f"{self._unit} {line}: no such date" for line in lines[~good]))
-            times, values, lines = times[good], values[good], lines[good]
+            places = (f"{self._unit} {line}: no such date" for line in read.lines[~good])
+            log.add("bad time", int((~good).sum()), places)
+            read = read.of(good)
         if self._zone is not None:
-            times = self._zone.moments(times)
-        options, dated = self._options, times.dtype.kind == "M"
+            read = replace(read, times=self._zone.moments(read.times))
+        options, dated = self._options, read.times.dtype.kind == "M"
         interval = None if options.interval is None else as_interval(options.interval, dated=dated)
         if options.every is not None:
             interval = as_interval(options.every, dated=dated, name="every")
-            times, values, lines = resample(times, values, lines, interval, options.aggregate, log, self._unit)
-        timeline = regularize(
-            times, values, lines, log=log, interval=interval, longest_gap=options.longest_gap, unit=self._unit
-        )
+            read = resample(read, interval, options.aggregate, log)
+        timeline = regularize(read, log, interval, options.longest_gap)
         late = [problem for problem in log if problem.kind == "duplicate time"]
         check_losses(count - sum(problem.count for problem in late), late, options.most_lost)
         return timeline
