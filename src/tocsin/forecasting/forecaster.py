@@ -112,13 +112,22 @@ class Session(ABC):
         rows = self._rows(rows)
         self._restore(checked_state(state, self._snapshot(rows)), rows)
 
-    @abstractmethod
+    def _arrays(self) -> State:
+        """The arrays that later forecasts depend on, each with the series first."""
+        return {}
+
+    def _check(self, state: State) -> None:  # noqa: B027
+        """Reject impossible values in arrays with the right names, shapes and types."""
+
     def _snapshot(self, rows: Rows) -> State:
         """`state`, with everything checked."""
+        return {name: array[rows] for name, array in self._arrays().items()}
 
-    @abstractmethod
     def _restore(self, state: State, rows: Rows) -> None:
-        """Restore arrays with the right names, shapes and types; reject impossible values."""
+        """Restore arrays with the right names, shapes and types, unless their values are impossible."""
+        self._check(state)
+        for name, array in self._arrays().items():
+            array[rows] = state[name]
 
 
 class Forecaster(ABC):
