@@ -225,6 +225,8 @@ class _ParquetRows(ABC):
     def _use(self, schema: Any) -> None:
         self.names = schema.names
         self.zoned = [column.name for column in schema if getattr(column.type, "tz", None) is not None]
+        if len(set(self.names)) < len(self.names):
+            raise DataError(f"{self.label} has several columns with the same name: {', '.join(self.names)}")
 
     def sample(self) -> Mapping[str, Cells]:
         for batch in self._batches(min(SAMPLE, rows_per_block(len(self.names))), self.names):
@@ -249,10 +251,6 @@ class _ParquetRows(ABC):
     def _read(self, size: int, columns: list[str]) -> Iterable[Any]:
         """Batches of at most this many rows, from the start."""
 
-    def _check_names(self) -> None:
-        if len(set(self.names)) < len(self.names):
-            raise DataError(f"{self.label} has several columns with the same name: {', '.join(self.names)}")
-
 
 class ParquetReader(_ParquetRows):
     """Reads a Parquet file."""
@@ -267,7 +265,6 @@ class ParquetReader(_ParquetRows):
             self._use(self._file.schema_arrow)
         except (self._arrow.ArrowException, OSError) as error:
             raise DataError(f"{self.label} is not a Parquet file, or is damaged: {error}") from error
-        self._check_names()
 
     def _read(self, size: int, columns: list[str]) -> Iterable[Any]:
         batches: Iterable[Any] = self._file.iter_batches(batch_size=size, columns=columns)
@@ -298,7 +295,6 @@ class ParquetFolderReader(_ParquetRows):
             raise DataError(f"{folder} is a folder that cannot be read as one table: {error}") from error
         self._use(self._dataset.schema)
         self.notes = [f"{len(files):,} Parquet file{'s' if len(files) > 1 else ''}"]
-        self._check_names()
 
     def _read(self, size: int, columns: list[str]) -> Iterable[Any]:
         # Few batches ahead: the folder may be far larger than memory.

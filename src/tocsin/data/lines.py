@@ -150,13 +150,8 @@ class LineParser:
         """How the lines are read; None before the first observation."""
         if self._columns is None:
             return None
-        return ReadSummary(
-            columns=self._columns,
-            parser=self._time_parser,
-            notes=(),
-            number_format=self._number_format,
-            excluded=self._columns.excluded,
-        )
+        columns, number_format = self._columns, self._number_format
+        return ReadSummary(columns, self._time_parser, number_format=number_format, excluded=columns.excluded)
 
     def parse(self, text: str) -> ParsedObservation | None:
         """The observation on the next line; None for a blank line, a comment or the header."""
@@ -220,14 +215,13 @@ class LineParser:
         labels: tuple[str, ...] = ()
         if values is None:
             others = [name for name in row if name not in (time, time_of_day, *taken)]
-            values = tuple(name for name in others if self._is_value(row[name]))
-            if not values:
+            numbers = tuple(name for name in others if self._is_value(row[name]))
+            if not numbers:
                 raise ValueError(f"expected at least one number, got {shortened(dict(row))}")
-            labels = tuple(name for name in values if is_label(name, [row[name]]))
-            if len(labels) < len(values):  # otherwise nothing would be left
-                values = tuple(name for name in values if name not in labels)
-            else:
-                labels = ()
+            labels = tuple(name for name in numbers if is_label(name, [row[name]]))
+            values = tuple(name for name in numbers if name not in labels)
+            if not values:
+                values, labels = numbers, ()
         chosen = choose_columns(
             "the line", sample, ProblemLog(), time=time, values=values, id=id_, ignore=self._ignored
         )
