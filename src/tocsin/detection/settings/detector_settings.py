@@ -18,8 +18,7 @@ from tocsin.constants import constants
 from tocsin.data import parse_duration
 from tocsin.data.zones import check_zone
 from tocsin.detection.calendar import Calendar, check_holidays
-from tocsin.detection.paper.errors import HorizonErrors
-from tocsin.detection.paper.options import CONTEXT, PAPER, PAPER_OPTIONS
+from tocsin.detection.paper.scoring import CONTEXT, PAPER, PAPER_OPTIONS, HorizonErrors
 from tocsin.detection.settings.alarm_rate import (
     RAREST,
     Sizes,
