@@ -23,7 +23,7 @@ from pathlib import Path
 import tocsin
 from tocsin.constants import Constants
 from tocsin.detection import DetectorSettings
-from tocsin.detection.paper.options import PAPER_OPTIONS
+from tocsin.detection.paper.scoring import PAPER_OPTIONS
 from tocsin.detection.settings.declaration import declared
 from tocsin.detection.settings.detector_settings import VIEWS
 from tocsin.detection.views import make_view

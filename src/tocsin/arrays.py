@@ -89,7 +89,9 @@ def checked_state(state: Mapping[str, Any], own: Mapping[str, NDArray[Any]]) -> 
 
 
 def require_arrays(state: Mapping[str, Any], names: Collection[str]) -> None:
-    """Reject a state in which arrays are missing."""
+    """Reject a state that is no mapping, or in which arrays are missing."""
+    if not isinstance(state, Mapping):
+        raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
     if missing := sorted(set(names) - state.keys()):
         raise ValueError(f"state must hold the arrays {sorted(names)}, missing {missing}")
 

@@ -201,6 +201,21 @@ def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise ArgumentTypeError(name, f"must be numbers, got {_shortened(values)}: {error}") from error
 
 
+def indices(name: str, value: ArrayLike, count: int, *, of: str, distinct: bool = True) -> NDArray[np.intp]:
+    """A new array of indices of `count` things; a wrong one would let compiled loops write out of bounds.
+
+    >>> indices("rows", [2, 0], 3, of="signals").tolist()
+    [2, 0]
+    """
+    array = np.asarray(value)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ArgumentTypeError(name, f"must be a sequence of indices of {of}, got {value!r}")
+    outside = array.size and (array.min() < 0 or array.max() >= count)
+    if outside or (distinct and np.unique(array).size != array.size):
+        raise ArgumentError(name, f"must be {'distinct ' * distinct}indices from 0 to {count - 1}, got {value!r}")
+    return np.array(array, dtype=np.intp, order="C")
+
+
 def _has_text(array: NDArray[Any]) -> bool:
     return any(isinstance(value, (str, bytes)) for value in array.flat)
 

@@ -204,7 +204,7 @@ def test_projection_ends_where_numbers_are_coarse():
 
 def test_power_is_the_power():
     for exponent in (0, 1, 2, 7, 100, 12345):
-        assert kernels.weights._power(0.999, exponent) == pytest.approx(0.999**exponent, rel=1e-12)
+        assert kernels._power(0.999, exponent) == pytest.approx(0.999**exponent, rel=1e-12)
 
 
 def test_uniform_draws_are_uniform_and_never_0_or_1():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tocsin.data import LONGEST_GAP, DataError, infer_interval, missing_steps, parse_duration
 from tocsin.data.problems import ProblemLog
-from tocsin.data.timeline import as_interval, regularize
+from tocsin.data.timeline import Timeline, as_interval, regularize
 
 STEPS = st.lists(st.integers(0, 70), min_size=1, max_size=40)
 
@@ -45,7 +45,7 @@ def test_against_the_oracle(times, interval, longest_gap, dated):
         given_times, step = np.array(times).astype("datetime64[ns]"), np.timedelta64(interval, "ns")
     else:
         given_times, step = np.array(times, dtype=float), float(interval)
-    laid = regularize(given_times, values, lines, log=ProblemLog(), interval=step, longest_gap=longest_gap)
+    laid = regularize(Timeline(given_times, values, lines), ProblemLog(), step, longest_gap)
     expected = oracle(times, lines.tolist(), interval, longest_gap)
     assert laid.times.astype(np.int64).tolist() == [time for time, _ in expected]
     assert laid.lines.tolist() == [line for _, line in expected]
@@ -61,14 +61,8 @@ def test_a_stream_misses_what_a_file_misses(times, interval, longest_gap, dated)
     else:
         moments, step = np.array(times) / 7, interval / 7
     ordered = np.unique(moments)
-    laid = regularize(
-        moments,
-        np.zeros((len(moments), 1)),
-        np.arange(1, len(moments) + 1),
-        log=ProblemLog(),
-        interval=step,
-        longest_gap=longest_gap,
-    )
+    read = Timeline(moments, np.zeros((len(moments), 1)), np.arange(1, len(moments) + 1))
+    laid = regularize(read, ProblemLog(), step, longest_gap)
     streamed = [missing_steps(before, now, step, longest_gap) for before, now in pairwise(ordered)]
     assert len(laid.times) == len(ordered) + sum(streamed)
     places = np.flatnonzero(laid.lines)
@@ -89,9 +83,8 @@ def test_times_too_far_apart_for_nanoseconds():
     times = np.array(["1678-01-01", "2261-12-31"], dtype="datetime64[ns]")
     assert missing_steps(*times, np.timedelta64(10**9, "ns")) == LONGEST_GAP
     log = ProblemLog()
-    laid = regularize(
-        times, np.zeros((2, 1)), np.array([1, 2]), log=log, interval=np.timedelta64(10**9, "ns"), longest_gap=7
-    )
+    read = Timeline(times, np.zeros((2, 1)), np.array([1, 2]))
+    laid = regularize(read, log, np.timedelta64(10**9, "ns"), longest_gap=7)
     assert len(laid.times) == 9
     assert [problem.kind for problem in log] == ["gap", "gap shortened"]
 
@@ -99,7 +92,7 @@ def test_times_too_far_apart_for_nanoseconds():
 def problems_of(times, **options):
     log = ProblemLog()
     times = np.array(times, dtype=float)
-    regularize(times, np.zeros((len(times), 1)), np.arange(2, len(times) + 2), log=log, **options)
+    regularize(Timeline(times, np.zeros((len(times), 1)), np.arange(2, len(times) + 2)), log, **options)
     return {problem.kind: problem for problem in log}
 
 
@@ -150,7 +143,7 @@ def test_the_interval_of_jittered_times_is_the_median_step():
 def test_months_are_regular():
     months = np.arange("2020-01", "2024-01", dtype="datetime64[M]").astype("datetime64[ns]")
     log = ProblemLog()
-    laid = regularize(months, np.zeros((48, 1)), np.arange(48), log=log)
+    laid = regularize(Timeline(months, np.zeros((48, 1)), np.arange(48)), log)
     assert len(laid.times) == 48
     assert not list(log)
 
@@ -163,17 +156,16 @@ def test_too_few_times_have_no_interval(count):
 
 def test_an_absurd_interval_is_refused_before_it_eats_the_memory():
     times = np.cumsum(np.where(np.arange(5000) % 5 < 3, 1.0, 1e9))
+    read = Timeline(times, np.zeros((5000, 1)), np.arange(5000))
     with pytest.raises(DataError, match=r"observations would be missing among 5000.*set `interval`"):
-        regularize(times, np.zeros((5000, 1)), np.arange(5000), log=ProblemLog(), interval=1.0, longest_gap=20_000)
+        regularize(read, ProblemLog(), 1.0, longest_gap=20_000)
 
 
 def test_an_interval_that_the_times_do_not_show_is_refused():
     times = np.datetime64("2024-01-01") + np.arange(20) * np.timedelta64(3, "h")
+    read = Timeline(times.astype("datetime64[ns]"), np.zeros((20, 1)), np.arange(20))
     with pytest.raises(DataError, match=r"are 3 h apart, but the interval is 1 s.*omit `interval`"):
-        regularize(
-            times.astype("datetime64[ns]"), np.zeros((20, 1)), np.arange(20), log=ProblemLog(),
-            interval=np.timedelta64(1, "s"),
-        )  # fmt: skip
+        regularize(read, ProblemLog(), np.timedelta64(1, "s"))
 
 
 def test_a_given_interval():

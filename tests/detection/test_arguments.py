@@ -14,7 +14,7 @@ from tests.detection.helpers import SMALL, MovingMean
 from tocsin import checks
 from tocsin.conformal.scorer import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
-from tocsin.detection.paper.options import PAPER_OPTIONS
+from tocsin.detection.paper.scoring import PAPER_OPTIONS
 from tocsin.detection.settings.alarm_rate import LEAST_RATE, most_beyond, parse_alarm_rate, sizes
 from tocsin.detection.settings.detector_settings import PRESETS
 from tocsin.detection.views import available_views

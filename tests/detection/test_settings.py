@@ -13,6 +13,7 @@ import pytest
 import tocsin
 from tests.detection.helpers import LAST, MovingMean, hard_values, same_verdicts
 from tests.fuzzing import hostile_settings
+from tocsin import checks
 from tocsin.detection import Detector, DetectorSettings, Fleet, memory_bytes, working_bytes
 from tocsin.detection.settings.declaration import declared, setting
 from tocsin.detection.settings.history_settings import FleetSettings, HistorySettings
@@ -191,13 +192,15 @@ def test_all_rows_of_a_fleet_take_the_short_way(monkeypatch):
     """A choice of rows has to be checked and copied; all of them need not be."""
     fleet, chosen = Fleet(3, **LAST), Fleet(3, **LAST)
     values = np.random.default_rng(0).normal(size=(400, 3))
-    asked = []
-    session = fleet.pipeline._stages[0]._session
-    monkeypatch.setattr(session, "_checked_rows", lambda rows: asked.append(rows))
+    asked, check = [], checks.indices
+    monkeypatch.setattr(
+        checks, "indices", lambda name, *given, **named: asked.append(name) or check(name, *given, **named)
+    )
     verdicts = fleet.run_arrays(values)
     fleet.update(values[0])
-    assert asked == []
+    assert "rows" not in asked
     same_verdicts(verdicts, chosen.run_arrays(values, rows=[0, 1, 2]))
+    assert "rows" in asked
 
 
 def test_rows_are_counted_and_their_incidents_forgotten():

@@ -310,9 +310,9 @@ def test_a_state_that_does_not_fit_its_rows_is_refused(make):
         with pytest.raises(ValueError, match=r"^state\['\w+'\] must be .* of shape .*, got .* of shape \(2"):
             session.restore(state, rows)
     for rows in (np.array([0, SERIES]), np.array([0, 0])):
-        with pytest.raises(ValueError, match=r"^rows must be distinct numbers from 0 to 3, got"):
+        with pytest.raises(ValueError, match=r"^rows must be distinct indices from 0 to 3, got"):
             session.restore(state, rows)
-        with pytest.raises(ValueError, match=r"^rows must be distinct numbers from 0 to 3, got"):
+        with pytest.raises(ValueError, match=r"^rows must be distinct indices from 0 to 3, got"):
             session.state(rows)
     same_state(session, untouched)
     equal(session.run(hard_values(1)), untouched.run(hard_values(1)))
@@ -586,12 +586,12 @@ PUSHING = {
     "run text": (lambda s: s.run([["a", "b", "c", "d"]]), r"values must be numbers, got \[\['a'"),
     "ragged": (lambda s: s.run([[1.0], [1.0, 2.0]]), r"values must be numbers"),
     "rows and values": (lambda s: s.run(np.zeros((5, 4)), [0, 1]), r"values must have shape \(T, 2\).*\(5, 4\)"),
-    "row too large": (lambda s: s.push([1.0, 1.0], [0, 4]), r"rows must be distinct numbers from 0 to 3, got .*0, 4"),
-    "row negative": (lambda s: s.push([1.0], [-1]), r"rows must be distinct numbers from 0 to 3, got .*-1"),
-    "row twice": (lambda s: s.push([1.0, 1.0], [2, 2]), r"rows must be distinct numbers from 0 to 3, got .*2, 2"),
-    "row half": (lambda s: s.push([1.0], [0.5]), r"rows must be a list of whole numbers, got float64 of shape \(1,\)"),
-    "row flags": (lambda s: s.push([1.0] * 4, [True] * 4), r"rows must be a list of whole numbers, got bool"),
-    "row table": (lambda s: s.run([[1.0]], [[0]]), r"rows must be a list of whole numbers, got int64 of shape \(1, 1"),
+    "row too large": (lambda s: s.push([1.0, 1.0], [0, 4]), r"rows must be distinct indices from 0 to 3, got .*0, 4"),
+    "row negative": (lambda s: s.push([1.0], [-1]), r"rows must be distinct indices from 0 to 3, got .*-1"),
+    "row twice": (lambda s: s.push([1.0, 1.0], [2, 2]), r"rows must be distinct indices from 0 to 3, got .*2, 2"),
+    "row half": (lambda s: s.push([1.0], [0.5]), r"rows must be a sequence of indices of series, got \[0.5\]"),
+    "row flags": (lambda s: s.push([1.0] * 4, [True] * 4), r"rows must be a sequence of indices of series, got \[True"),
+    "row table": (lambda s: s.run([[1.0]], [[0]]), r"rows must be a sequence of indices of series, got \[\[0"),
     "wanted short": (lambda s: s.run(np.zeros((2, 4)), wanted=np.ones((1, 4), bool)), r"wanted must .*\(2, 4\), got"),
     "wanted numbers": (lambda s: s.run(np.zeros((1, 4)), wanted=np.ones((1, 4))), "wanted must be true .*got float64"),
 }

@@ -9,8 +9,7 @@ import numpy as np
 
 from tocsin import checks
 from tocsin.detection.evidence.forecasts import ForecastStage
-from tocsin.detection.paper.errors import HorizonErrors
-from tocsin.detection.paper.options import CONTEXT
+from tocsin.detection.paper.scoring import CONTEXT, HorizonErrors
 from tocsin.detection.views import Seen
 from tocsin.forecasting import make_forecaster
 from tocsin_bench.files import LabelledFile

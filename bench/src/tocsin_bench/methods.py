@@ -16,8 +16,7 @@ from tocsin.conformal import (
     SplitConformal,
 )
 from tocsin.detection import Detector, Incident
-from tocsin.detection.paper.options import PAPER_OPTIONS
-from tocsin.detection.paper.scoring import HorizonScoring
+from tocsin.detection.paper.scoring import PAPER_OPTIONS, HorizonScoring
 from tocsin_bench.forecast_errors import ForecastMaterial
 from tocsin_bench.results import Floats
 

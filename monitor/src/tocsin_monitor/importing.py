@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.data import DataError, ProblemLog, Signal, Signals, merge_problems, read_signals, resample
+from tocsin.data import DataError, ProblemLog, Signal, Signals, Timeline, merge_problems, read_signals, resample
 from tocsin_monitor.errors import RefusedError
 from tocsin_monitor.observations import MOST_FEATURES, Observation, check_name
 
@@ -66,11 +66,11 @@ class HistoryFile:
         """
         for name, signal in zip(self.names, self._signals, strict=True):
             there = np.flatnonzero(signal.lines)  # without rows that were inserted for gaps
-            moments, rows = np.asarray(signal.times)[there].astype("datetime64[ns]"), signal.values[there]
+            moments = np.asarray(signal.times).astype("datetime64[ns]")
+            read = Timeline(moments, signal.values, signal.lines).of(there)
             if (by := together(name)) is not None:
-                every = np.timedelta64(round(by[0] * 1e9), "ns")
-                moments, rows, _ = resample(moments, rows, signal.lines[there], every, by[1], ProblemLog(), "row")
-            times, values = moments.astype(np.int64).tolist(), rows.tolist()
+                read = resample(read, np.timedelta64(round(by[0] * 1e9), "ns"), by[1], ProblemLog())
+            times, values = read.times.astype(np.int64).tolist(), read.values.tolist()
             features = signal.features if len(signal.features) > 1 else None
             for first in range(0, len(times), PIECE):
                 some = zip(times[first : first + PIECE], values[first : first + PIECE], strict=True)

@@ -9,7 +9,7 @@ import numpy as np
 from tocsin.data import Signal
 from tocsin.data.tables import Columns
 from tocsin.detection import Result
-from tocsin.detection.paper.options import PAPER
+from tocsin.detection.paper.scoring import PAPER
 from tocsin.detection.settings.detector_settings import VIEWS
 from tocsin.detection.views import make_view
 

@@ -1,12 +1,11 @@
 """From nonconformity scores to p-values: W1-ACAS, reference scorers, and merges of p-values."""
 
 from tocsin.conformal.contextual import ContextualScorer
-from tocsin.conformal.fixed import ExponentialDecay, SlidingWindow, SplitConformal
 from tocsin.conformal.gaussian import GaussianTail
 from tocsin.conformal.merge import MERGES, Guarantee, Merge, available_merges, merge_p_values
 from tocsin.conformal.scorer import Scorer
 from tocsin.conformal.storage import SCORERS, load_scorer, save_scorer
-from tocsin.conformal.w1acas import W1ACAS, critical_size
+from tocsin.conformal.weighted import W1ACAS, ExponentialDecay, SlidingWindow, SplitConformal, critical_size
 
 __all__ = [
     "MERGES",

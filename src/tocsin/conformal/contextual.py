@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.conformal.fixed import SlidingWindow
-from tocsin.conformal.scorer import Floats, HistoryScorer, State
+from tocsin.conformal.scorer import Floats, State
 from tocsin.conformal.storage import SCORERS
-from tocsin.conformal.w1acas import critical_size
+from tocsin.conformal.weighted import HistoryScorer, SlidingWindow, critical_size
 
 
 class ContextualScorer:

@@ -1,4 +1,4 @@
-"""The contract of every scorer, and the base of those that compare a score with earlier ones."""
+"""The contract of every scorer, and the threads that share their streams."""
 
 import json
 import os
@@ -6,14 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.arrays import checked_state, nbytes_of, require_arrays, require_state
+from tocsin.arrays import checked_state, nbytes_of, require_arrays
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -28,7 +27,7 @@ NO_RANKS: Floats = np.empty((0, 0))
 
 STATE_FORMAT = 1
 MOST_THREADS = 1024
-# Over more lags than this, sums of weights would no longer be exact (see kernels/weights.py).
+# Over more lags than this, sums of weights would no longer be exact (see kernels.py).
 MOST_LAGS = 2**16
 
 
@@ -136,13 +135,8 @@ class Scorer(ABC):
 
     def _chosen(self, streams: ArrayLike | None) -> Streams:
         """The argument `streams`: indices, those of all streams for None."""
-        chosen = np.arange(self.streams) if streams is None else np.asarray(streams)
-        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-            raise TypeError(f"streams must be a sequence of indices of streams, got {streams!r}")
-        chosen = chosen.astype(np.intp)
-        if np.any((chosen < 0) | (chosen >= self.streams)):
-            raise ValueError(f"streams must be indices from 0 to {self.streams - 1}, got {streams!r}")
-        return chosen
+        everything = np.arange(self.streams) if streams is None else streams
+        return checks.indices("streams", everything, self.streams, of="streams", distinct=False)
 
     @property
     @abstractmethod
@@ -212,11 +206,9 @@ class Scorer(ABC):
     @classmethod
     def from_state(cls, state: Mapping[str, ArrayLike], *, threads: int = 1) -> Self:
         """The scorer that `state()` described; `threads` is not part of a state."""
-        if not isinstance(state, Mapping):
-            raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
+        require_arrays(state, {"format", "scorer", "parameters", "learned"})
         threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
         arrays = {name: np.asarray(value) for name, value in state.items()}
-        require_arrays(arrays, {"format", "scorer", "parameters", "learned"})
         found = arrays["format"].tolist()
         if type(found) is not int or found != STATE_FORMAT:
             raise ValueError(f"state['format'] must be {STATE_FORMAT}, the version this release reads, got {found!r}")
@@ -259,120 +251,6 @@ def differences(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> str:
         for name in dict.fromkeys([*own, *theirs])
         if theirs.get(name) != own.get(name)
     )
-
-
-class HistoryScorer(Scorer):
-    """A scorer that keeps each stream's newest scores and weights them by lag (lag 0 is the newest).
-
-    Parameters
-    ----------
-    streams : number of independent streams.
-    window : the size of the calibration set: how many past scores of a stream a new one is compared with, at most.
-    kept : how many past scores a subclass needs to see, `window` or more.
-    smoothing : None, or a seed: p-values are then smoothed by a random draw that breaks ties (see `docs/scorers.md`).
-    dtype : precision of the stored scores and weights, "float32" or "float64". p-values are always doubles.
-    threads : how many threads share the streams. Results do not depend on it.
-    """
-
-    def __init__(
-        self, streams: int, *, window: int, kept: int, smoothing: int | None, dtype: str, threads: int
-    ) -> None:
-        super().__init__(streams, threads)
-        self.smoothing = (
-            smoothing if smoothing is None else checks.integer("smoothing", smoothing, least=0, most=2**63 - 1)
-        )
-        self.dtype = checks.choice("dtype", dtype, ("float32", "float64"))
-        self.window = window
-        self._kept = kept
-        self._kernels = _load_kernels()
-        width = kept + max(64, kept // 32)  # the slack is the number of pushes per move of the row
-        self._history = np.zeros((self.streams, width), dtype=self.dtype)
-        self._counters = np.zeros((self.streams, self._kernels.COUNTERS), dtype=np.int64)
-        self._counters[:, self._kernels.HEAD] = width
-
-    def _smoothed(self) -> dict[str, Any]:
-        """The fields of the kernels' streams that say how p-values are smoothed."""
-        return {"smooth": self.smoothing is not None, "seed": np.uint64(self.smoothing or 0)}
-
-    @property
-    def learned(self) -> NDArray[np.int64]:
-        return np.array(self._counters[:, self._kernels.LEARNED])
-
-    def quantile(self, alpha: ArrayLike, streams: ArrayLike | None = None) -> Floats:
-        levels, chosen = self._levels(alpha, streams)
-        score = np.empty(1, dtype=self.dtype)
-        bits = score.view(f"int{8 * score.itemsize}")
-        mask = 2 ** (8 * score.itemsize - 1) - 1
-        bounds = np.empty(chosen.size)
-        for index, stream in enumerate(chosen):
-            past, weights, total = self.calibration_set(stream)
-            bounds[index] = self._kernels.quantile(past, weights, total, levels[index], score, bits, mask)
-        return bounds
-
-    def calibration_set(self, stream: int) -> tuple[NDArray[Any], NDArray[Any], float]:
-        """One stream's past scores, their weights and the weights' sum."""
-        head = self._counters[stream, self._kernels.HEAD]
-        lags = min(int(self._counters[stream, self._kernels.LEARNED]), self.window)
-        weights, total = self._weights_of(stream, lags)
-        return self._history[stream, head : head + lags], weights, total
-
-    @abstractmethod
-    def _weights_of(self, stream: int, lags: int) -> tuple[NDArray[Any], float]:
-        """The weights of a stream's newest `lags` scores, and their sum."""
-
-    def _advance(self, scores: Floats, learn: Mask, p: Floats, rank: Floats = NO_RANKS) -> None:
-        threads = min(self.threads, self.streams)
-        if threads == 1:
-            self._advance_streams(scores, learn, p, rank, 0, 0, self.streams)
-            return
-        edges = [self.streams * thread // threads for thread in range(threads + 1)]
-        others = [
-            thread_pool(threads - 1).submit(
-                self._advance_streams, scores, learn, p, rank, thread, *edges[thread : thread + 2]
-            )
-            for thread in range(1, threads)
-        ]
-        self._advance_streams(scores, learn, p, rank, 0, 0, edges[1])
-        for other in others:
-            other.result()
-
-    @abstractmethod
-    def _advance_streams(
-        self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
-    ) -> None:
-        """Process the streams from `first` up to `last` with a kernel, which releases the GIL."""
-
-    def _snapshot(self, streams: Streams) -> State:
-        kernels = self._kernels
-        counters = self._counters[streams]
-        scores = np.zeros((streams.size, self._kept), dtype=self.dtype)
-        for row, stream, head in zip(scores, streams, counters[:, kernels.HEAD], strict=True):
-            newest = self._history[stream, head : head + self._kept]
-            row[: newest.size] = newest
-        return {
-            "seen": counters[:, kernels.SEEN].copy(),
-            "learned": counters[:, kernels.LEARNED].copy(),
-            "scores": scores,
-        }
-
-    def _restore(self, snapshot: State, streams: Streams) -> None:
-        seen, learned, scores = snapshot["seen"], snapshot["learned"], snapshot["scores"]
-        require_state(np.all(learned >= 0), "learned", "counts of zero or more")
-        # Far more than any stream will see, and far from where a counter would overflow.
-        require_state(np.all((seen >= learned) & (seen < 2**62)), "seen", "counts from those in 'learned' to 2**62")
-        require_state(not np.isnan(scores).any(), "scores", "no NaN")
-        head = self._history.shape[1] - self._kept
-        self._history[streams, head:] = scores
-        self._counters[streams, self._kernels.SEEN] = seen
-        self._counters[streams, self._kernels.LEARNED] = learned
-        self._counters[streams, self._kernels.HEAD] = head
-
-
-def _load_kernels() -> ModuleType:
-    # numba is slow to import: only scoring waits for it.
-    from tocsin.conformal import kernels
-
-    return kernels
 
 
 @cache

@@ -1,10 +1,9 @@
 """Storage of scorers: their state as plain arrays in npz files, never pickle."""
 
 from tocsin.arrays import File, read_arrays, write_arrays
-from tocsin.conformal.fixed import ExponentialDecay, SlidingWindow, SplitConformal
 from tocsin.conformal.gaussian import GaussianTail
 from tocsin.conformal.scorer import Scorer
-from tocsin.conformal.w1acas import W1ACAS
+from tocsin.conformal.weighted import W1ACAS, ExponentialDecay, SlidingWindow, SplitConformal
 
 SCORERS: dict[str, type[Scorer]] = {
     scorer.__name__: scorer for scorer in (W1ACAS, SplitConformal, SlidingWindow, ExponentialDecay, GaussianTail)

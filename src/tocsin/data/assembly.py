@@ -4,8 +4,7 @@ import tempfile
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 import numpy as np
@@ -166,7 +165,7 @@ class SignalIds:
 
     def codes(self, cells: Cells) -> NDArray[np.int64]:
         """The number of each cell's signal."""
-        texts = list(map(_id_text, cells))
+        texts = list(map(id_text, cells))
         found = list(map(self._codes.get, texts))
         if None in found:
             for text in texts:
@@ -177,7 +176,7 @@ class SignalIds:
         return np.array(found, dtype=np.int64)
 
 
-def _id_text(cell: Any) -> str:
+def id_text(cell: Any) -> str:
     """An id as text. Only an empty cell is not an id: "NA" may be a name."""
     if isinstance(cell, str):
         return cell.strip()
@@ -218,7 +217,7 @@ class Spool:
         self._file: IO[bytes] | None = None
         self._written = 0
         self._counts = np.zeros(0, dtype=np.int64)
-        self._close: Callable[[], Any] = _nothing
+        self._close: Callable[[], Any] = lambda: None
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -264,12 +263,15 @@ class Spool:
         rows = np.concatenate([part for _, part in self._waiting])
         self._waiting.clear()
         self._held = 0
-        fetch: Callable[[int, int], NDArray[Any]] = partial(_slice, rows)
-        if np.any(codes[1:] < codes[:-1]):
-            order = np.argsort(codes, kind="stable")
+        # Where they arrived in the order of their signals, nothing is copied; elsewhere, only requested rows are.
+        order = np.argsort(codes, kind="stable") if np.any(codes[1:] < codes[:-1]) else None
+        if order is not None:
             codes = codes[order]
-            fetch = partial(_pick, rows, order)
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
+
+        def fetch(first: int, last: int) -> NDArray[Any]:
+            return rows[first:last] if order is None else rows[order[first:last]]
+
         return _Segment(codes[starts], np.append(starts, len(codes)), fetch)
 
     def _write_out(self) -> None:
@@ -284,27 +286,13 @@ class Spool:
         for first in range(0, count, _PIECE):
             file.write(segment.fetch(first, min(first + _PIECE, count)).tobytes())
         self._written += count * self._dtype.itemsize
-        self._segments.append(_Segment(segment.codes, segment.starts, partial(_read, file, offset, self._dtype)))
+        dtype = self._dtype  # not the spool itself: the file is removed with it
 
+        def fetch(first: int, last: int) -> NDArray[Any]:
+            file.seek(offset + first * dtype.itemsize)
+            return np.frombuffer(file.read((last - first) * dtype.itemsize), dtype=dtype)
 
-def _slice(rows: NDArray[Any], first: int, last: int) -> NDArray[Any]:
-    """Rows in memory that arrived in the order of their signals."""
-    return rows[first:last]
-
-
-def _pick(rows: NDArray[Any], order: NDArray[np.intp], first: int, last: int) -> NDArray[Any]:
-    """Rows in memory in order of arrival; only requested rows are copied."""
-    return rows[order[first:last]]
-
-
-def _read(file: IO[bytes], offset: int, dtype: np.dtype[Any], first: int, last: int) -> NDArray[Any]:
-    """Rows of a segment in a file."""
-    file.seek(offset + first * dtype.itemsize)
-    return np.frombuffer(file.read((last - first) * dtype.itemsize), dtype=dtype)
-
-
-def _nothing() -> None:
-    """A placeholder to close while there is no file."""
+        self._segments.append(_Segment(segment.codes, segment.starts, fetch))
 
 
 class Assembly:
@@ -330,7 +318,7 @@ class Assembly:
         self._options = options
         self._number_format = number_format
         self._log = log
-        self._logs: defaultdict[int, ProblemLog] = defaultdict(ProblemLog)
+        self._logs: defaultdict[int, ProblemLog] = defaultdict(lambda: ProblemLog(reader.unit))
         self._ids = SignalIds()
         self._parts = len(columns.values) if options.separate else 1  # signals in one row
         features = len(columns.values) // self._parts
@@ -381,7 +369,7 @@ class Assembly:
             self.spool.add(codes, times, lines, values)
 
     def signal(self, code: int, name: str) -> Signal:
-        log = ProblemLog()
+        log = ProblemLog(self._unit)
         for problem in self._logs.get(code, ()):
             log.add(problem.kind, problem.count, problem.where)
         rows = self.spool.rows(code)
@@ -404,7 +392,7 @@ class Assembly:
         interval = self._options.interval
         if times is not None:
             try:
-                timeline = self._timeline(times, values, lines, log)
+                timeline = self._timeline(Timeline(times, values, lines), log)
             except DataError as error:
                 raise DataError(Message(f"signal {name!r}: ", error)) from error
             times, values, lines, interval = timeline.times, timeline.values, timeline.lines, timeline.interval
@@ -415,25 +403,22 @@ class Assembly:
             self._note_steps(signal)
         return signal
 
-    def _timeline(
-        self, times: NDArray[Any], values: NDArray[np.float64], lines: NDArray[np.int64], log: ProblemLog
-    ) -> Timeline:
+    def _timeline(self, read: Timeline, log: ProblemLog) -> Timeline:
         """A signal's observations at regular times; DataError if too many are lost on the way."""
-        count = len(times)
-        good = times == times  # 31/02/2024 is known to be no date only once the order of day and month is known
+        count = len(read.times)
+        good = read.times == read.times  # a 31/02/2024 shows only once the order of day and month is known
         if not good.all():
-            log.add("bad time", int((~good).sum()), (f"{self._unit} {line}: no such date" for line in lines[~good]))
-            times, values, lines = times[good], values[good], lines[good]
+            places = (f"{self._unit} {line}: no such date" for line in read.lines[~good])
+            log.add("bad time", int((~good).sum()), places)
+            read = read.of(good)
         if self._zone is not None:
-            times = self._zone.moments(times)
-        options, dated = self._options, times.dtype.kind == "M"
+            read = replace(read, times=self._zone.moments(read.times))
+        options, dated = self._options, read.times.dtype.kind == "M"
         interval = None if options.interval is None else as_interval(options.interval, dated=dated)
         if options.every is not None:
             interval = as_interval(options.every, dated=dated, name="every")
-            times, values, lines = resample(times, values, lines, interval, options.aggregate, log, self._unit)
-        timeline = regularize(
-            times, values, lines, log=log, interval=interval, longest_gap=options.longest_gap, unit=self._unit
-        )
+            read = resample(read, interval, options.aggregate, log)
+        timeline = regularize(read, log, interval, options.longest_gap)
         late = [problem for problem in log if problem.kind == "duplicate time"]
         check_losses(count - sum(problem.count for problem in late), late, options.most_lost)
         return timeline

@@ -17,18 +17,17 @@ from tocsin.data.tables import (
     ANYTHING,
     SAMPLE,
     ExpectedTypes,
-    Heading,
     RowBlock,
-    column_names,
-    find_heading,
     find_table,
-    trimmed,
+    heading_notes,
+    read_heading,
 )
 
 MOST_LINES = 100  # that a quoted field may span; beyond that, its quote counts as stray
 
 Rows = tuple[list[list[str]], NDArray[np.int64]]
 
+_NO_LINES = np.empty(0, dtype=np.int64)
 AHEAD = 3  # chunks to read while another is processed
 _SPACE = ord(" ")
 
@@ -59,34 +58,25 @@ class DelimitedReader:
         self.label = label
         self._log = log
         self._lines = _Lines(chunks)
-        first = self._lines.first()
+        first, at, _ = next((found for found in self._lines if found[0]), ([], _NO_LINES, True))
         if not first:
             raise DataError(f"{label} has no rows, only blank or comment lines")
         self._delimiter, before = find_table(first, delimiter)
         self._width = 0  # until the header is read
-        rows, numbers = self._parse(first[before:], self._lines.first_numbers[before:], last=False)
+        rows, numbers = self._parse(first[before:], at[before:], last=False)
         if not rows:
             raise DataError(f"{label} cannot be read as CSV: its first line opens a quote that is never closed")
-        if header is None:
-            heading = find_heading(rows[:SAMPLE], time_format, decimal)
-        else:
-            heading = Heading(0 if header else None, units=False)
-        top = [""] * len(rows[0]) if heading.header is None else rows[heading.header]
-        data = rows[heading.rows :]
-        self.names: Sequence[str] = column_names(trimmed(top, data[:SAMPLE]))
-        self.notes: Sequence[str] = self._noted(
-            before + (heading.header or 0), numbers[heading.rows - 1] if heading.units else None
-        )
-        self._width = len(self.names)
-        self._begun = [self._checked(data, numbers[heading.rows :])]
-
-    def _noted(self, before: int, units: int | None) -> list[str]:
-        notes = [f"{before} lines before the header"] if before > 1 else ["1 line before the header"] if before else []
-        return [*notes, *([f"units in line {units}"] if units is not None else [])]
+        heading, names = read_heading(rows, header, time_format, decimal)
+        units = numbers[heading.rows - 1] if heading.units else None
+        self.names: Sequence[str] = names
+        self.notes: Sequence[str] = heading_notes("line", before + (heading.header or 0), units)
+        self._width = len(names)
+        self._begun = [self._checked(rows[heading.rows :], numbers[heading.rows :])]
 
     def sample(self) -> Mapping[str, Cells]:
         if not self._begun[0][0]:
-            self._begun = [next((rows for rows in self._further_rows() if rows[0]), self._begun[0])]
+            further = (self._carefully(*lines) for lines in self._lines)
+            self._begun = [next((rows for rows in further if rows[0]), self._begun[0])]
         start = self._begun[0][0][:SAMPLE]
         return {name: [row[i] for row in start] for i, name in enumerate(self.names)}
 
@@ -99,16 +89,12 @@ class DelimitedReader:
                 block = self._block(self._carefully(*self._lines.of(chunk)), columns)
             yield block
         if self._lines.waiting:
-            yield self._block(self._carefully(*self._lines.rest()), columns)
+            yield self._block(self._carefully(*self._lines.of(None)), columns)
 
     def _block(self, rows: Rows, columns: Sequence[str]) -> RowBlock:
         places = [self.names.index(name) for name in columns]
         cells = {name: [row[i] for row in rows[0]] for name, i in zip(columns, places, strict=True)}
         return RowBlock(rows[1], cells)
-
-    def _further_rows(self) -> Iterator[Rows]:
-        for lines in self._lines:
-            yield self._carefully(*lines)
 
     def _carefully(self, lines: list[str], numbers: NDArray[np.int64], last: bool) -> Rows:
         return self._checked(*self._parse(lines, numbers, last=last))
@@ -177,15 +163,7 @@ class _Lines:
 
     def __init__(self, chunks: TextChunks) -> None:
         self.chunks = iter(chunks)
-        self._returned: tuple[list[str], NDArray[np.int64]] = ([], np.empty(0, dtype=np.int64))
-        self.first_numbers = np.empty(0, dtype=np.int64)
-
-    def first(self) -> list[str]:
-        for lines, numbers, _ in self:
-            if lines:
-                self.first_numbers = numbers
-                return lines
-        return []
+        self._returned: tuple[list[str], NDArray[np.int64]] = ([], _NO_LINES)
 
     @property
     def waiting(self) -> bool:
@@ -198,26 +176,17 @@ class _Lines:
     def __iter__(self) -> Iterator[tuple[list[str], NDArray[np.int64], bool]]:
         yield from map(self.of, self.chunks)
         if self.waiting:
-            yield self.rest()
+            yield self.of(None)
 
-    def of(self, chunk: Chunk) -> tuple[list[str], NDArray[np.int64], bool]:
-        """The lines that were put back, followed by those of a chunk."""
-        lines = chunk.lines
-        numbers = np.arange(chunk.first, chunk.first + len(lines))
+    def of(self, chunk: Chunk | None) -> tuple[list[str], NDArray[np.int64], bool]:
+        """The lines that were put back, followed by those of a chunk; by nothing after the last one."""
+        lines = [] if chunk is None else chunk.lines
+        numbers = _NO_LINES if chunk is None else np.arange(chunk.first, chunk.first + len(lines))
         if any(line.startswith("#") or not line.strip() for line in lines):
             kept = [i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")]
             lines, numbers = [lines[i] for i in kept], numbers[kept]
-        return self._with_returned(lines, numbers, last=False)
-
-    def rest(self) -> tuple[list[str], NDArray[np.int64], bool]:
-        """The lines that were put back, if nothing follows."""
-        return self._with_returned([], np.empty(0, dtype=np.int64), last=True)
-
-    def _with_returned(
-        self, lines: list[str], numbers: NDArray[np.int64], *, last: bool
-    ) -> tuple[list[str], NDArray[np.int64], bool]:
-        returned, self._returned = self._returned, ([], np.empty(0, dtype=np.int64))
-        return returned[0] + lines, np.concatenate([returned[1], numbers]), last
+        returned, self._returned = self._returned, ([], _NO_LINES)
+        return returned[0] + lines, np.concatenate([returned[1], numbers]), chunk is None
 
 
 class FastRowReader:

@@ -21,12 +21,10 @@ from tocsin.data.tables import (
     ANYTHING,
     SAMPLE,
     ExpectedTypes,
-    Heading,
     RowBlock,
-    column_names,
-    find_heading,
+    heading_notes,
+    read_heading,
     rows_per_block,
-    trimmed,
 )
 
 Objects = tuple[list[dict[str, Any]], NDArray[np.int64]]
@@ -137,19 +135,15 @@ class ExcelReader:
             raise DataError(f"{self.label}: sheet {name!r} has no rows{f' after {skip}' if skip else ''}")
         before = _rows_before(numbered)
         texts = [[_text(cell) for cell in row] for _, row in numbered[before : before + SAMPLE]]
-        heading = Heading(0 if header else None, units=False)
-        if header is None:
-            heading = find_heading(texts, time_format, None)
-        top = [""] * len(texts[0]) if heading.header is None else texts[heading.header]
-        self.names: Sequence[str] = column_names(trimmed(top, texts[heading.rows :]))
+        heading, names = read_heading(texts, header, time_format, None)
+        self.names: Sequence[str] = names
         self._rows = numbered[before + heading.rows :]
         self._timed = {i for i in range(len(self.names)) if any(isinstance(row[i], datetime) for _, row in self._rows)}
         sheets = len(workbook.sheet_names)
-        before += heading.header or 0
+        units = self._rows[0][0] - 1 if heading.units and self._rows else None
         self.notes: Sequence[str] = [
             *([f"sheet {name!r} of {sheets}"] if sheets > 1 else []),
-            *([f"{before} row{'s' if before > 1 else ''} before the header"] if before else []),
-            *([f"units in row {self._rows[0][0] - 1}"] if heading.units and self._rows else []),
+            *heading_notes("row", before + (heading.header or 0), units),
         ]
 
     def sample(self) -> Mapping[str, Cells]:
@@ -231,6 +225,8 @@ class _ParquetRows(ABC):
     def _use(self, schema: Any) -> None:
         self.names = schema.names
         self.zoned = [column.name for column in schema if getattr(column.type, "tz", None) is not None]
+        if len(set(self.names)) < len(self.names):
+            raise DataError(f"{self.label} has several columns with the same name: {', '.join(self.names)}")
 
     def sample(self) -> Mapping[str, Cells]:
         for batch in self._batches(min(SAMPLE, rows_per_block(len(self.names))), self.names):
@@ -255,10 +251,6 @@ class _ParquetRows(ABC):
     def _read(self, size: int, columns: list[str]) -> Iterable[Any]:
         """Batches of at most this many rows, from the start."""
 
-    def _check_names(self) -> None:
-        if len(set(self.names)) < len(self.names):
-            raise DataError(f"{self.label} has several columns with the same name: {', '.join(self.names)}")
-
 
 class ParquetReader(_ParquetRows):
     """Reads a Parquet file."""
@@ -273,7 +265,6 @@ class ParquetReader(_ParquetRows):
             self._use(self._file.schema_arrow)
         except (self._arrow.ArrowException, OSError) as error:
             raise DataError(f"{self.label} is not a Parquet file, or is damaged: {error}") from error
-        self._check_names()
 
     def _read(self, size: int, columns: list[str]) -> Iterable[Any]:
         batches: Iterable[Any] = self._file.iter_batches(batch_size=size, columns=columns)
@@ -304,7 +295,6 @@ class ParquetFolderReader(_ParquetRows):
             raise DataError(f"{folder} is a folder that cannot be read as one table: {error}") from error
         self._use(self._dataset.schema)
         self.notes = [f"{len(files):,} Parquet file{'s' if len(files) > 1 else ''}"]
-        self._check_names()
 
     def _read(self, size: int, columns: list[str]) -> Iterable[Any]:
         # Few batches ahead: the folder may be far larger than memory.

@@ -11,14 +11,13 @@ import numpy as np
 
 from tocsin import checks
 from tocsin.checks import Argument, Message
-from tocsin.data.assembly import ReadSummary
+from tocsin.data.assembly import ReadSummary, id_text
 from tocsin.data.formats import parse_object
 from tocsin.data.numbers import (
     MISSING,
     PLAIN,
     NumberFormat,
     NumberFormatDetector,
-    is_missing,
     read_numbers,
     split_missing,
     without_words,
@@ -26,6 +25,7 @@ from tocsin.data.numbers import (
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.tables import (
     Columns,
+    as_names,
     choose_columns,
     column_names,
     find_table,
@@ -38,7 +38,7 @@ from tocsin.data.tables import (
     time_cells,
 )
 from tocsin.data.timeline import ParsedObservation
-from tocsin.data.times import TimeParser, choose_time_parser, has_zone
+from tocsin.data.times import TimeParser, choose_time_parser, read_time
 from tocsin.data.zones import Zone
 
 LINE_FORMATS = ("auto", "csv", "jsonl", "plain")
@@ -117,9 +117,9 @@ class LineParser:
     ) -> None:
         self._format = checks.choice("format", format, LINE_FORMATS)
         self._time = time
-        self._values = (values,) if isinstance(values, str) else None if values is None else tuple(values)
+        self._values = as_names(values)
         self._id = id
-        self._ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+        self._ignored = as_names(ignore) or ()
         self._time_format = time_format
         self._day_first = day_first
         self._zone = None if zone is None else Zone(zone)
@@ -150,13 +150,8 @@ class LineParser:
         """How the lines are read; None before the first observation."""
         if self._columns is None:
             return None
-        return ReadSummary(
-            columns=self._columns,
-            parser=self._time_parser,
-            notes=(),
-            number_format=self._number_format,
-            excluded=self._columns.excluded,
-        )
+        columns, number_format = self._columns, self._number_format
+        return ReadSummary(columns, self._time_parser, number_format=number_format, excluded=columns.excluded)
 
     def parse(self, text: str) -> ParsedObservation | None:
         """The observation on the next line; None for a blank line, a comment or the header."""
@@ -220,14 +215,13 @@ class LineParser:
         labels: tuple[str, ...] = ()
         if values is None:
             others = [name for name in row if name not in (time, time_of_day, *taken)]
-            values = tuple(name for name in others if self._is_value(row[name]))
-            if not values:
+            numbers = tuple(name for name in others if self._is_value(row[name]))
+            if not numbers:
                 raise ValueError(f"expected at least one number, got {shortened(dict(row))}")
-            labels = tuple(name for name in values if is_label(name, [row[name]]))
-            if len(labels) < len(values):  # otherwise nothing would be left
-                values = tuple(name for name in values if name not in labels)
-            else:
-                labels = ()
+            labels = tuple(name for name in numbers if is_label(name, [row[name]]))
+            values = tuple(name for name in numbers if name not in labels)
+            if not values:
+                values, labels = numbers, ()
         chosen = choose_columns(
             "the line", sample, ProblemLog(), time=time, values=values, id=id_, ignore=self._ignored
         )
@@ -236,10 +230,9 @@ class LineParser:
     def _id_of(self, row: Mapping[str, Any], columns: Columns) -> str | None:
         if columns.id is None:
             return None
-        cell = row.get(columns.id)
-        text = cell.strip() if isinstance(cell, str) else "" if is_missing(cell) else str(cell)
+        text = id_text(row.get(columns.id))
         if not text:
-            raise ValueError(f"column {columns.id}: expected an id, got {shortened(cell)}")
+            raise ValueError(f"column {columns.id}: expected an id, got {shortened(row.get(columns.id))}")
         return text
 
     def _time_of(self, row: Mapping[str, Any], columns: Columns, last: Any) -> tuple[Any, str | None]:
@@ -249,19 +242,11 @@ class LineParser:
         names = [name for name in (columns.time, columns.time_of_day) if name is not None]
         (cell,) = time_cells({name: [row.get(name)] for name in names}, columns, self._number_format)
         parser = self._time_parser or choose_time_parser([cell], self._time_format, self._day_first)
-        if parser is not None:
-            stored = parser.read([cell])[0]
-            if not parser.bad(stored)[0]:
-                parser.conclude()
-                time = parser.finish(stored)[0]
-                if time == time:  # neither NaN nor NaT
-                    self._time_parser = parser
-                    if not isinstance(time, np.datetime64):
-                        return float(time), None
-                    if self._zone is None or parser.of_moments or has_zone(cell):
-                        return time, _zone_of(cell)
-                    moment = self._zone.moment(time, last)
-                    return moment, _written(time - moment)
+        found = None if parser is None else read_time(parser, [cell], self._zone, last)
+        if parser is not None and found is not None:
+            self._time_parser = parser
+            moment, ahead = found
+            return moment, _zone_of(cell) if ahead is None else _written(ahead)
         accepted = f"one of the form {self._time_format!r}" if self._time_format else "ISO 8601, a date or a number"
         problem = f"column {columns.time}: {shortened(cell)} is not a time; accepted: {accepted}, as on the first line"
         hint = () if self._time_format else (", or the form in ", Argument("time_format"))

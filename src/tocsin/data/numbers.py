@@ -16,15 +16,7 @@ _SPACES = " \u00a0\u202f"  # plain, non-breaking and narrow
 _NUMBER = re.compile(rf"[+-]?(\d{{1,15}}(?:[.,'\u2019{_SPACES}]\d{{1,15}})*)(?:[eE][+-]?\d+)?", re.ASCII)
 _SEPARATORS = re.compile(r"\D")
 _DECIMAL_COMMA = str.maketrans({",": ".", ".": "'"})  # with a decimal comma, a point is not part of a number
-_NAMES = {
-    " ": "a space",
-    "\u00a0": "a space",
-    "\u202f": "a space",
-    "'": "'",
-    "\u2019": "'",
-    ".": "a point",
-    ",": "a comma",
-}
+_NAMES = {**dict.fromkeys(_SPACES, "a space"), "'": "'", "\u2019": "'", ".": "a point", ",": "a comma"}
 
 Cells = Sequence[Any] | NDArray[Any]  # text cells are str; cells of typed sources are numbers, None, stamps, ...
 MISSING, TEXT, INFINITE = 1, 2, 3

@@ -90,9 +90,13 @@ class Problem:
 
 
 class ProblemLog:
-    """Collects problems by kind, in order of first occurrence. Its size is bounded."""
+    """Collects problems by kind, in order of first occurrence. Its size is bounded.
 
-    def __init__(self) -> None:
+    `unit` is the word for a row in places: "line" or "row".
+    """
+
+    def __init__(self, unit: str = "line") -> None:
+        self.unit = unit
         self._counts: dict[str, int] = {}
         self._places: dict[str, list[str]] = {}
 

@@ -21,20 +21,11 @@ from tocsin import checks
 from tocsin.checks import Argument, ArgumentError, Message
 from tocsin.data.problems import DataError, ProblemLog
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "excel")
-SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".xlsx": "excel",
-    ".xlsm": "excel",
-    ".xls": "excel",
-    ".ods": "excel",
-}
+FORMATS = {
+    "csv": (".csv",), "tsv": (".tsv", ".tab"), "jsonl": (".jsonl", ".ndjson"), "parquet": (".parquet", ".pq"),
+    "excel": (".xlsx", ".xlsm", ".xls", ".ods"),
+}  # fmt: skip
+SUFFIXES = {suffix: name for name, suffixes in FORMATS.items() for suffix in suffixes}
 
 Source = str | PathLike[str] | IO[Any]
 

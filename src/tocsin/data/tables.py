@@ -135,6 +135,21 @@ def is_units(row: Sequence[str]) -> bool:
     return bool(full) and all(_UNIT.fullmatch(cell) is not None for cell in full)
 
 
+def read_heading(
+    rows: Sequence[Sequence[str]], given: bool | None, time_format: str | None, decimal: str | None
+) -> tuple[Heading, list[str]]:
+    """The heading of a table and the names of its columns; `given` says whether there is a header, if that is known."""
+    heading = find_heading(rows, time_format, decimal) if given is None else Heading(0 if given else None, units=False)
+    top = [""] * len(rows[0]) if heading.header is None else rows[heading.header]
+    return heading, column_names(_trimmed(top, rows[heading.rows : heading.rows + SAMPLE]))
+
+
+def heading_notes(unit: str, before: int, units: int | None) -> list[str]:
+    """How many lines or rows there are before the header, and which one holds units."""
+    notes = [f"{before} {unit}{'s' if before > 1 else ''} before the header"] if before else []
+    return [*notes, *([f"units in {unit} {units}"] if units is not None else [])]
+
+
 def column_names(header: Iterable[str]) -> list[str]:
     """Names without surrounding blanks. An unnamed column is named by position; repeated names are numbered."""
     names: list[str] = []
@@ -145,7 +160,7 @@ def column_names(header: Iterable[str]) -> list[str]:
     return names
 
 
-def trimmed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[str]:
+def _trimmed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[str]:
     """A header without empty unnamed columns at its end."""
     width = len(header)
     while width > 1 and not header[width - 1].strip() and not any(any(row[width - 1 :]) for row in rows):
@@ -251,12 +266,12 @@ def choose_columns(
     are logged.
     """
     names = list(sample)
-    ignored = _as_names(ignore) or ()
+    ignored = as_names(ignore) or ()
     for role, given in (("time", [time]), ("id", [id]), ("ignore", ignored)):
         for name in given:
             if name is not None:
                 _require(label, role, name, names)
-    chosen = _as_names(values)
+    chosen = as_names(values)
     taken = {id, *(chosen or ()), *ignored}
     if time is None:
         time = find_time(sample, taken)
@@ -323,7 +338,8 @@ def shortened(cell: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _as_names(values: str | Iterable[str] | None) -> tuple[str, ...] | None:
+def as_names(values: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """One name or several, each once; None stays None."""
     if values is None or isinstance(values, str):
         return None if values is None else (values,)
     return tuple(dict.fromkeys(values))

@@ -161,12 +161,16 @@ class Signal:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Observations in order, one for every interval; `lines` is 0 for inserted ones."""
+    """Observations of one signal, in any order until they are regular. The fields are those of `Signal`."""
 
     times: NDArray[Any]
     values: NDArray[np.float64]
     lines: NDArray[np.int64]
-    interval: Interval | None
+    interval: Interval | None = None
+
+    def of(self, which: NDArray[Any]) -> "Timeline":
+        """Some of the observations, or all in another order."""
+        return replace(self, times=self.times[which], values=self.values[which], lines=self.lines[which])
 
 
 def infer_interval(times: NDArray[Any]) -> Interval | None:
@@ -219,48 +223,36 @@ def as_interval(interval: Any, *, dated: bool, name: str = "interval") -> Interv
 
 
 def regularize(
-    times: NDArray[Any],
-    values: NDArray[np.float64],
-    lines: NDArray[np.int64],
-    *,
-    log: ProblemLog,
-    interval: Interval | None = None,
-    longest_gap: int = LONGEST_GAP,
-    unit: str = "line",
+    read: Timeline, log: ProblemLog, interval: Interval | None = None, longest_gap: int = LONGEST_GAP
 ) -> Timeline:
     """The regular timeline of a file's observations; every change is logged."""
-    times, values, lines = sort_by_time(times, values, lines, log, unit)
-    repeated = np.zeros(len(times), dtype=np.bool_)
-    repeated[1:] = times[1:] == times[:-1]
+    read, unit = _by_time(read, log), log.unit
+    repeated = np.zeros(len(read.times), dtype=np.bool_)
+    repeated[1:] = read.times[1:] == read.times[:-1]
     if repeated.any():
-        originals = np.repeat(lines[~repeated], np.diff(np.flatnonzero(np.append(~repeated, True))))[repeated]
-        pairs = zip(lines[repeated], originals, strict=True)
+        originals = np.repeat(read.lines[~repeated], np.diff(np.flatnonzero(np.append(~repeated, True))))[repeated]
+        pairs = zip(read.lines[repeated], originals, strict=True)
         places = (f"{unit} {line}: same time as {unit} {original}" for line, original in pairs)
         log.add("duplicate time", int(repeated.sum()), places)
-        times, values, lines = times[~repeated], values[~repeated], lines[~repeated]
-    if interval is None:
-        interval = infer_interval(times)
-    if interval is None or len(times) < 2:
-        return Timeline(times, values, lines, interval)
-    steps = _steps(times)
+        read = read.of(~repeated)
+    interval = infer_interval(read.times) if interval is None else interval
+    read = replace(read, interval=interval)
+    if interval is None or len(read.times) < 2:
+        return read
+    steps = _steps(read.times)
     _check_interval(steps, interval)
     missing = _missing(steps, interval, longest_gap)
-    _log_steps(steps, missing, interval, longest_gap, lines, log, unit)
-    if not missing.any():
-        return Timeline(times, values, lines, interval)
-    return _fill(times, values, lines, missing, interval)
+    _log_steps(steps, missing, interval, longest_gap, read.lines, log)
+    return _fill(read, missing, interval) if missing.any() else read
 
 
-def sort_by_time(
-    times: NDArray[Any], values: NDArray[np.float64], lines: NDArray[np.int64], log: ProblemLog, unit: str
-) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+def _by_time(read: Timeline, log: ProblemLog) -> Timeline:
     """Observations in the order of their times; those out of order are logged."""
-    late = times < np.maximum.accumulate(times)
+    late = read.times < np.maximum.accumulate(read.times)
     if not late.any():
-        return times, values, lines
-    log.add("unsorted", int(late.sum()), (f"{unit} {line}: earlier than before" for line in lines[late]))
-    order = np.argsort(times, kind="stable")
-    return times[order], values[order], lines[order]
+        return read
+    log.add("unsorted", int(late.sum()), (f"{log.unit} {line}: earlier than before" for line in read.lines[late]))
+    return read.of(np.argsort(read.times, kind="stable"))
 
 
 def _check_interval(steps: NDArray[Any], interval: Interval) -> None:
@@ -303,9 +295,8 @@ def _log_steps(
     longest_gap: int,
     lines: NDArray[np.int64],
     log: ProblemLog,
-    unit: str,
 ) -> None:
-    gaps = np.flatnonzero(missing)
+    gaps, unit = np.flatnonzero(missing), log.unit
     if gaps.size:
         log.add("gap", gaps.size, (f"after {unit} {lines[i]}: {missing[i]} missing" for i in gaps))
     # If one more interval would still give a gap of that length, nothing was cut.
@@ -318,14 +309,8 @@ def _log_steps(
         log.add("irregular step", odd.size, places)
 
 
-def _fill(
-    times: NDArray[Any],
-    values: NDArray[np.float64],
-    lines: NDArray[np.int64],
-    missing: NDArray[np.int64],
-    interval: Interval,
-) -> Timeline:
-    inserted = int(missing.sum())
+def _fill(read: Timeline, missing: NDArray[np.int64], interval: Interval) -> Timeline:
+    times, inserted = read.times, int(missing.sum())
     if inserted > MOST_INSERTED:
         problem = f"{inserted} observations would be missing among {len(times)}: the interval {duration_text(interval)}"
         raise DataError(
@@ -334,10 +319,10 @@ def _fill(
     ends = np.cumsum(missing)
     places = np.arange(len(times))
     places[1:] += ends
-    full_values = np.full((len(times) + inserted, values.shape[1]), np.nan)
-    full_values[places] = values
+    full_values = np.full((len(times) + inserted, read.values.shape[1]), np.nan)
+    full_values[places] = read.values
     full_lines = np.zeros(len(full_values), dtype=np.int64)
-    full_lines[places] = lines
+    full_lines[places] = read.lines
     full_times = np.empty(len(full_values), dtype=times.dtype)
     nth = np.arange(1, inserted + 1) - np.repeat(ends - missing, missing)  # 1, 2, ... restarting in every gap
     full_times[full_lines == 0] = np.repeat(times[:-1], missing) + nth * interval
@@ -389,20 +374,12 @@ def aggregated(values: Floats, aggregate: str) -> Floats:
     return together
 
 
-def resample(
-    times: NDArray[Any],
-    values: Floats,
-    lines: NDArray[np.int64],
-    every: Any,
-    aggregate: str,
-    log: ProblemLog,
-    unit: str,
-) -> tuple[NDArray[Any], Floats, NDArray[np.int64]]:
+def resample(read: Timeline, every: Any, aggregate: str, log: ProblemLog) -> Timeline:
     """One row for each interval that is not empty; its line is that of the first observation in it."""
-    times, values, lines = sort_by_time(times, values, lines, log, unit)
-    bins = _floor(times, every)
+    read = _by_time(read, log)
+    bins = _floor(read.times, every)
     starts = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
-    return bins[starts], _BY[aggregate](values, starts), lines[starts]
+    return Timeline(bins[starts], _BY[aggregate](read.values, starts), read.lines[starts])
 
 
 class Resampler:

@@ -8,7 +8,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -35,8 +35,6 @@ _LOOSE = re.compile(
 )
 _ZONED = re.compile(r"\d\s*(?:Z|UTC|GMT)\s*$|:\d\d(?:[.,]\d+)?\s*[+-]\d\d(?::?\d\d)?\s*$", re.ASCII | re.IGNORECASE)
 
-ParsedTimes = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
-
 TIME_NAMES = ("time", "timestamp", "date", "datetime", "ds", "ts")
 _UNIX_UNITS = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}  # digits before the point -> nanoseconds
 _DAY = 86_400_000_000  # microseconds
@@ -50,7 +48,14 @@ _SLASHED = re.compile(
 Read = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 
-def parse_iso_times(cells: Sequence[Any]) -> ParsedTimes:
+def _each(cells: Iterable[Any], stamp: Callable[[Any], tuple[int, bool]]) -> Read:
+    """Cells read one by one."""
+    stamps = list(map(stamp, cells))
+    zoned = np.array([zone for _, zone in stamps], dtype=np.bool_)
+    return np.array([one for one, _ in stamps], dtype=np.int64), zoned if zoned.any() else None
+
+
+def parse_iso_times(cells: Sequence[Any]) -> Read:
     """Nanoseconds for each cell (`NAT` if it is not a time), and which had a time zone other than UTC."""
     plain = cells
     if cells and isinstance(cells[0], str) and cells[0].endswith(("Z", "+00:00")):
@@ -60,17 +65,12 @@ def parse_iso_times(cells: Sequence[Any]) -> ParsedTimes:
             return np.array(plain, dtype="datetime64[ns]").view(np.int64), None
     except (TypeError, ValueError):
         pass  # a cell that is not text, or a date such as 30 February: find out which
-    stamps = np.full(len(cells), NAT, dtype=np.int64)
-    zoned = np.zeros(len(cells), dtype=np.bool_)
-    for i, cell in enumerate(cells):
-        if isinstance(cell, str):
-            stamps[i], zoned[i] = parse_iso_time(cell)
-    return stamps, zoned if zoned.any() else None
+    return _each(cells, parse_iso_time)
 
 
-def parse_iso_time(text: str) -> tuple[int, bool]:
+def parse_iso_time(cell: Any) -> tuple[int, bool]:
     """One text: ISO 8601, or its common loose forms (slashes, single digits, 'UTC', a space before the zone)."""
-    text = text.strip()
+    text = cell.strip() if isinstance(cell, str) else ""
     match = _LOOSE.fullmatch(text)
     try:
         if match is None:
@@ -90,16 +90,6 @@ def nanoseconds(moment: datetime) -> tuple[int, bool]:
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
         return NAT, False
     return (moment.replace(tzinfo=None) - offset - _EPOCH) // timedelta(microseconds=1) * 1000, bool(offset)
-
-
-def parse_formatted_times(cells: Sequence[Any], form: str) -> ParsedTimes:
-    """Texts in one given `strptime` format."""
-    stamps = np.full(len(cells), NAT, dtype=np.int64)
-    zoned = np.zeros(len(cells), dtype=np.bool_)
-    for i, cell in enumerate(cells):
-        with suppress(ValueError):  # text that does not fit the format stays NAT
-            stamps[i], zoned[i] = nanoseconds(datetime.strptime(str(cell).strip(), form))
-    return stamps, zoned if zoned.any() else None
 
 
 def has_zone(cell: Any) -> bool:
@@ -156,11 +146,18 @@ class _Texts(TimeParser):
 
 
 class _Formatted(TimeParser):
+    """Texts in one given `strptime` format."""
+
     def __init__(self, form: str) -> None:
         self._form = form
 
     def read(self, cells: Cells) -> Read:
-        return parse_formatted_times(list(cells), self._form)
+        return _each(cells, self._stamp)
+
+    def _stamp(self, cell: Any) -> tuple[int, bool]:
+        with suppress(ValueError):
+            return nanoseconds(datetime.strptime(str(cell).strip(), self._form))
+        return NAT, False
 
 
 class _Stamps(TimeParser):
@@ -169,9 +166,7 @@ class _Stamps(TimeParser):
     def read(self, cells: Cells) -> Read:
         if isinstance(cells, np.ndarray):
             return _within_range(cells), None
-        moments = [nanoseconds(cell) if isinstance(cell, datetime) else (NAT, False) for cell in cells]
-        zoned = np.array([zone for _, zone in moments], dtype=np.bool_)
-        return np.array([stamp for stamp, _ in moments], dtype=np.int64), zoned if zoned.any() else None
+        return _each(cells, lambda cell: nanoseconds(cell) if isinstance(cell, datetime) else (NAT, False))
 
 
 class _Numbers(TimeParser):
@@ -306,19 +301,20 @@ class _NamedMonths(TimeParser):
     """Dates such as 01-Jan-25 00:00:00. Two digits of a year from 70 on are of the last century."""
 
     def read(self, cells: Cells) -> Read:
-        return np.fromiter(map(self._stamp, cells), np.int64, len(cells)), None
+        return _each(cells, self._stamp)
 
-    def _stamp(self, cell: Any) -> int:
+    @staticmethod
+    def _stamp(cell: Any) -> tuple[int, bool]:
         match = _NAMED.fullmatch(cell.strip()) if isinstance(cell, str) else None
         month = None if match is None else _MONTHS.get(match[2].lower())
         if match is None or month is None:
-            return NAT
+            return NAT, False
         year = int(match[3]) + (0 if len(match[3]) == 4 else 1900 if int(match[3]) >= 70 else 2000)
         hour, minute, second = (int(match[group] or 0) for group in (4, 5, 6))
         fraction = int((match[7] or "").ljust(6, "0"))
         with suppress(ValueError):  # no such day or hour
-            return nanoseconds(datetime(year, month, int(match[1]), hour, minute, second, fraction))[0]
-        return NAT
+            return nanoseconds(datetime(year, month, int(match[1]), hour, minute, second, fraction))
+        return NAT, False
 
 
 def is_time_name(name: str) -> bool:
@@ -372,16 +368,28 @@ def parse_time(
     """
     cells: Cells = np.array([time]) if isinstance(time, np.datetime64) else [time]
     parser = choose_time_parser(cells, time_format)
-    if parser is not None:
-        stored = parser.read(cells)[0]
-        parser.conclude()
-        moment = parser.finish(stored)[0]
-        if moment == moment:  # neither NaN nor NaT
-            if zone is not None and not (parser.of_moments or has_zone(time) or isinstance(time, np.datetime64)):
-                moment = zone.moment(moment, last)
-            return moment if isinstance(moment, np.datetime64) else float(moment)
+    found = None if parser is None else read_time(parser, cells, zone, last)
+    if found is not None:
+        return found[0]
     wanted = f"a time of the form {time_format!r}" if time_format else "an ISO 8601 time, a date, or a number"
     raise ValueError(f"a time must be {wanted}, got {time!r}")
+
+
+def read_time(
+    parser: TimeParser, cells: Cells, zone: Zone | None, last: Any
+) -> tuple[np.datetime64 | float, np.timedelta64 | None] | None:
+    """The time in the only cell, and how far clocks in `zone` were ahead if they showed it; None if it is no time."""
+    stored = parser.read(cells)[0]
+    if parser.bad(stored)[0]:
+        return None
+    parser.conclude()
+    time = parser.finish(stored)[0]
+    if time != time:  # NaN or NaT
+        return None
+    if zone is None or parser.of_moments or has_zone(cells[0]) or isinstance(cells, np.ndarray):
+        return time if isinstance(time, np.datetime64) else float(time), None
+    moment = zone.moment(time, last)
+    return moment, time - moment
 
 
 def parse_times(times: Any, shape: tuple[int, ...], zone: Zone | None = None) -> NDArray[Any]:

@@ -198,7 +198,8 @@ class Fleet(LazyFleet):
         caller that has kept them, and judges the same observations again in the same state, passes them as
         `kept_forecasts`: the verdicts are the same, and nothing has to be forecast.
         """
-        chosen = self.pipeline.everything if rows is None else self._rows(rows)
+        everything = self.pipeline.everything
+        chosen = everything if rows is None else checks.indices("rows", rows, len(self.names), of="signals")
         table = checks.numbers("values", values)
         count = len(self.given_features)
         if table.ndim == 2 and count == 1:
@@ -257,15 +258,6 @@ class Fleet(LazyFleet):
         self.put(row, None)
         chosen = np.array([self._row(row)])
         self.pipeline.learn_reference(table[:, np.newaxis], chosen)
-
-    def _rows(self, rows: ArrayLike) -> NDArray[np.intp]:
-        chosen = np.asarray(rows)
-        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-            raise TypeError(f"rows must be a sequence of indices of signals, got {rows!r}")
-        chosen = chosen.astype(np.intp)
-        if np.any((chosen < 0) | (chosen >= len(self.names))) or np.unique(chosen).size != chosen.size:
-            raise ValueError(f"rows must be distinct indices from 0 to {len(self.names) - 1}, got {rows!r}")
-        return chosen
 
     def incidents(self, signal: int | None = None) -> list[Incident]:
         """The newest incidents, of one signal or of all; open ones come last."""

@@ -91,9 +91,8 @@ class _BufferSession(Session):
             self._newest[rows] = history[:, -length:]
         return forecast
 
-    def _snapshot(self, rows: Rows) -> State:
-        return {"newest": self._newest[rows]}
+    def _arrays(self) -> State:
+        return {"newest": self._newest}
 
-    def _restore(self, state: State, rows: Rows) -> None:
+    def _check(self, state: State) -> None:
         require_state(not np.isinf(state["newest"]).any(), "newest", "finite numbers or NaN")
-        self._newest[rows] = state["newest"]

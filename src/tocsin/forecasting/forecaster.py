@@ -71,7 +71,7 @@ class Session(ABC):
         at most once; all others do not change. Where `wanted[t, n]` is false, the forecast is not used and may be NaN.
         """
         table = checks.numbers("values", values)
-        rows = self._all_rows if rows is None else self._checked_rows(rows)
+        rows = self._rows(rows)
         if table.ndim != 2 or table.shape[1] != rows.size:
             raise ValueError(
                 f"values must have shape (T, {rows.size}), a column for each series, got shape {table.shape}"
@@ -84,14 +84,9 @@ class Session(ABC):
             )
         return self._run(without_infinities(table), rows, np.ascontiguousarray(wanted))
 
-    def _checked_rows(self, rows: ArrayLike) -> Rows:
-        """The argument `rows`; a wrong one would let the compiled loops write out of bounds."""
-        array = np.asarray(rows)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise TypeError(f"rows must be a list of whole numbers, got {array.dtype} of shape {array.shape}")
-        if array.size and not (array.min() >= 0 and array.max() < self.series and np.unique(array).size == array.size):
-            raise ValueError(f"rows must be distinct numbers from 0 to {self.series - 1}, got {array!r}")
-        return np.ascontiguousarray(array, dtype=np.intp)
+    def _rows(self, rows: ArrayLike | None) -> Rows:
+        """The argument `rows`; all series for None."""
+        return self._all_rows if rows is None else checks.indices("rows", rows, self.series, of="series")
 
     @abstractmethod
     def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
@@ -107,25 +102,32 @@ class Session(ABC):
 
         The first axis of each array is the series.
         """
-        return self._snapshot(self._all_rows if rows is None else self._checked_rows(rows))
+        return self._snapshot(self._rows(rows))
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows | None = None) -> None:
         """Restore these series from what `state()` returned for as many in a session of the same kind.
 
         All other series do not change.
         """
-        rows = self._all_rows if rows is None else self._checked_rows(rows)
-        if not isinstance(state, Mapping):
-            raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
+        rows = self._rows(rows)
         self._restore(checked_state(state, self._snapshot(rows)), rows)
 
-    @abstractmethod
+    def _arrays(self) -> State:
+        """The arrays that later forecasts depend on, each with the series first."""
+        return {}
+
+    def _check(self, state: State) -> None:  # noqa: B027
+        """Reject impossible values in arrays with the right names, shapes and types."""
+
     def _snapshot(self, rows: Rows) -> State:
         """`state`, with everything checked."""
+        return {name: array[rows] for name, array in self._arrays().items()}
 
-    @abstractmethod
     def _restore(self, state: State, rows: Rows) -> None:
-        """Restore arrays with the right names, shapes and types; reject impossible values."""
+        """Restore arrays with the right names, shapes and types, unless their values are impossible."""
+        self._check(state)
+        for name, array in self._arrays().items():
+            array[rows] = state[name]
 
 
 class Forecaster(ABC):

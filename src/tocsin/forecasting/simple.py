@@ -182,6 +182,7 @@ class PeriodicSession(Session):
         require_state(np.all(good), name, accepted)
 
     def _restore(self, state: State, rows: Rows) -> None:
+        super()._restore(state, rows)
         self._left[rows] = [self._until_stop(int(seen)) for seen in self._seen[rows]]
 
 
@@ -209,12 +210,11 @@ class _LastValueSession(Session):
         self._kernels.last_value(values, rows, self._last, median)
         return Forecast(median)
 
-    def _snapshot(self, rows: Rows) -> State:
-        return {"last": self._last[rows]}
+    def _arrays(self) -> State:
+        return {"last": self._last}
 
-    def _restore(self, state: State, rows: Rows) -> None:
+    def _check(self, state: State) -> None:
         require_state(not np.isinf(state["last"]).any(), "last", "finite numbers or NaN")
-        self._last[rows] = state["last"]
 
 
 # How many periods back it looks for a value that is not missing.
@@ -263,24 +263,14 @@ class _SeasonalSession(PeriodicSession):
     def _set_period(self, series: int, period: int | None) -> None:
         self._period[series] = period or 0
 
-    def _snapshot(self, rows: Rows) -> State:
-        return {
-            "past": self._past[rows],
-            "count": self._count[rows],
-            "period": self._period[rows],
-            "last": self._last[rows],
-        }
+    def _arrays(self) -> State:
+        return {"past": self._past, "count": self._count, "period": self._period, "last": self._last}
 
-    def _restore(self, state: State, rows: Rows) -> None:
+    def _check(self, state: State) -> None:
         self._check_saved("count", state["count"], self._period)
         self._check_saved("period", self._count, state["period"])
         for name in ("past", "last"):
             require_state(not np.isinf(state[name]).any(), name, "finite numbers or NaN")
-        self._past[rows] = state["past"]
-        self._count[rows] = state["count"]
-        self._period[rows] = state["period"]
-        self._last[rows] = state["last"]
-        super()._restore(state, rows)
 
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
@@ -323,15 +313,13 @@ class _SmoothingSession(Session):
         self._kernels.smoothing(values, rows, self._rates, FORGET, self._levels, self._errors, median)
         return Forecast(median)
 
-    def _snapshot(self, rows: Rows) -> State:
-        return {"levels": self._levels[rows], "errors": self._errors[rows]}
+    def _arrays(self) -> State:
+        return {"levels": self._levels, "errors": self._errors}
 
-    def _restore(self, state: State, rows: Rows) -> None:
+    def _check(self, state: State) -> None:
         errors = state["errors"]
         require_state(np.all((errors >= 0) & (errors < np.inf)), "errors", "finite numbers of zero or more")
         require_state(not np.isinf(state["levels"]).any(), "levels", "finite numbers or NaN")
-        self._levels[rows] = state["levels"]
-        self._errors[rows] = state["errors"]
 
 
 class Autoregression(StreamForecaster):
@@ -413,18 +401,15 @@ class _AutoregressionSession(PeriodicSession):
         self._model.counters[series, self._kernels.PERIOD] = period or 0
         self._kernels.relearn(series, self._model, self._scratch)
 
-    def _snapshot(self, rows: Rows) -> State:
-        return {name: getattr(self._model, name)[rows] for name in _ARRAYS}
+    def _arrays(self) -> State:
+        return {name: getattr(self._model, name) for name in _ARRAYS}
 
-    def _restore(self, state: State, rows: Rows) -> None:
+    def _check(self, state: State) -> None:
         counters = state["counters"]
         self._check_saved("counters", counters, counters[:, self._kernels.PERIOD])
         require_state(not np.isinf(state["past"]).any(), "past", "finite numbers or NaN")
         for name in ("gram", "cross", "totals", "weights", "issued"):
             require_state(np.isfinite(state[name]).all(), name, "finite numbers")
-        for name in _ARRAYS:
-            getattr(self._model, name)[rows] = state[name]
-        super()._restore(state, rows)
 
 
 _ARRAYS = ("past", "missing", "counters", "gram", "cross", "totals", "weights", "issued")

@@ -14,7 +14,7 @@ from tocsin.data import duration_text
 from tocsin.detection.incidents.audit import audit_together
 from tocsin.detection.incidents.incident import Incident, time_text
 from tocsin.reports.picture import detection_figure
-from tocsin.reports.tables import incident_cells
+from tocsin.reports.tables import drawn_places, incident_cells
 
 if TYPE_CHECKING:
     from tocsin.detection.results import Result
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # This many incidents get their own line: the most severe.
 MOST_LINES = 5
 
-WIDTH, HEIGHT, POINTS = 900, 90, 450
+WIDTH, HEIGHT, POINTS = 900, 90, 900
 MOST_ROWS, MOST_SIGNALS = 10, 4
 HEADINGS = ("start", "lasts", "ended", "how rare", "severity", "what was seen")
 LINE, INCIDENT = "#1f4e79", "#c00000"
@@ -151,26 +151,19 @@ def _picture(result: "Result") -> str:
 
 
 def _path(values: Floats) -> str:
-    """The smallest and largest value of each piece, so that no spike is lost; nothing where values are missing."""
-    edges = np.linspace(0, len(values), min(len(values), POINTS) + 1).astype(np.intp)
-    starts = edges[:-1]
-    low, high = np.fmin.reduceat(values, starts), np.fmax.reduceat(values, starts)
-    there = np.isfinite(low) & np.isfinite(high)
+    """`drawn_places` as a line; nothing where values are missing."""
+    at = drawn_places(values, POINTS)
+    shown = values[at]
+    there = np.isfinite(shown)
     if not there.any():
         return ""
-    bottom, top = float(low[there].min()), float(high[there].max())
+    bottom, top = float(shown[there].min()), float(shown[there].max())
     scale = (HEIGHT - 6) / ((top - bottom) or 1.0)
-    steps: list[str] = []
-    pen = "M"
-    for start, least, most in zip(starts, low, high, strict=True):
-        if not np.isfinite(least) or not np.isfinite(most):
-            pen = "M"
-            continue
-        x = WIDTH * start / len(values)
-        steps.append(f"{pen}{x:.1f} {HEIGHT - 3 - scale * (least - bottom):.1f}")
-        if most > least:
-            steps.append(f"L{x:.1f} {HEIGHT - 3 - scale * (most - bottom):.1f}")
-        pen = "L"
+    steps, pen = [], "M"
+    for place, value, known in zip(at, shown, there, strict=True):
+        if known:
+            steps.append(f"{pen}{WIDTH * place / len(values):.1f} {HEIGHT - 3 - scale * (value - bottom):.1f}")
+        pen = "L" if known else "M"
     return "".join(steps)
 
 

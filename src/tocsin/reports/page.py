@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from tocsin import __version__
 from tocsin.detection.incidents.incident import Incident, onset_text
-from tocsin.reports.tables import MOST_BESIDE, Chart, incident_rows, intervals_of, is_blamed, part_rows, worst_severity
+from tocsin.reports.tables import (
+    MOST_BESIDE,
+    Chart,
+    drawn_places,
+    incident_rows,
+    intervals_of,
+    is_blamed,
+    limits,
+    part_rows,
+    worst_severity,
+)
 
 if TYPE_CHECKING:
     from tocsin.detection.results import Result
@@ -228,14 +238,10 @@ def _signal(chart: Chart, number: int, points: int) -> dict[str, Any]:
 
 
 def _values(chart: Chart, feature: str | None, time: NDArray[np.float64], points: int) -> dict[str, Any]:
-    value, forecast, low, high = (chart.of_feature(name, feature) for name in ("value", "forecast", "low", "high"))
+    value, forecast = (chart.of_feature(name, feature) for name in ("value", "forecast"))
     at = _picked(value, chart.incidents, points)
-    known = value[np.isfinite(value)]
-    bottom, top = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-    room = 0.06 * (top - bottom) or 0.5
-    bottom, top = bottom - room, top + room
-    # A band wider than the chart shows nothing.
-    bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
+    bottom, top = limits(value, 0.06, 0.06)
+    low, high = (one[at] for one in chart.expected_range(feature, bottom, top))
     usual_low, usual_high = (np.clip(one, bottom, top)[at] for one in chart.usual_range(feature))
     alarm = chart.alarms(feature)
     blamed = [incident for incident in chart.incidents if is_blamed(incident, feature)]
@@ -245,8 +251,8 @@ def _values(chart: Chart, feature: str | None, time: NDArray[np.float64], points
         "time": time[at].tolist(),
         "value": _numbers(value[at]),
         "forecast": _numbers(np.where((forecast >= bottom) & (forecast <= top), forecast, np.nan)[at]),
-        "low": _numbers(np.where(bounded, np.clip(low, bottom, top), np.nan)[at]),
-        "high": _numbers(np.where(bounded, np.clip(high, bottom, top), np.nan)[at]),
+        "low": _numbers(low),
+        "high": _numbers(high),
         "usual_low": _numbers(usual_low),
         "usual_high": _numbers(usual_high),
         "alarms": [time[alarm].tolist(), _numbers(value[alarm])],
@@ -256,19 +262,9 @@ def _values(chart: Chart, feature: str | None, time: NDArray[np.float64], points
 
 
 def _picked(values: NDArray[Any], incidents: Sequence[Incident], points: int) -> NDArray[np.intp]:
-    """Which observations are drawn: the least and the largest of every piece, and all around incidents."""
-    count = len(values)
-    if count <= points:
-        return np.arange(count)
-    size = -(-2 * count // points)
-    whole = count // size * size
-    pieces = values[:whole].reshape(-1, size)
-    starts = np.arange(0, whole, size)
-    least = np.argmin(np.where(np.isnan(pieces), np.inf, pieces), axis=1)
-    most = np.argmax(np.where(np.isnan(pieces), -np.inf, pieces), axis=1)
-    kept = np.zeros(count, dtype=np.bool_)
-    kept[starts + least] = kept[starts + most] = True
-    kept[[0, count - 1]] = True
+    """Which observations are drawn: `drawn_places`, and all around incidents."""
+    kept = np.zeros(len(values), dtype=np.bool_)
+    kept[drawn_places(values, points)] = True
     for incident in sorted(incidents, key=lambda incident: -incident.severity)[:MOST_ROWS]:
         first, last = max(incident.first - AROUND, 0), incident.last + AROUND + 1
         kept[first : min(last, first + LONGEST)] = True

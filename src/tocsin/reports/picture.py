@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tocsin.detection.incidents.incident import Incident, onset_text
 from tocsin.detection.views import available_views, make_view
-from tocsin.reports.tables import Chart, blamed_feature, is_blamed, worst_severity
+from tocsin.reports.tables import Chart, blamed_feature, drawn_places, is_blamed, limits, worst_severity
 
 if TYPE_CHECKING:
     from tocsin.detection.results import Result
@@ -37,7 +37,7 @@ Fault = tuple[Any, Any, str, str]
 
 # How far back to search: as far as the shape view.
 LAGS = 2000
-# Longer curves are drawn as the range over pieces, so that no spike is lost.
+# The most points of a curve.
 MOST_POINTS = 6000
 
 
@@ -93,19 +93,16 @@ def _draw_one(chart: Chart, faults: Sequence[Fault]) -> Any:
 
 def _draw_values(axes: Any, chart: Chart, feature: str | None, part: slice = slice(None)) -> None:
     time, alarm = chart.columns["time"][part], chart.alarms(feature)[part]
-    value, forecast, low, high = (
-        chart.of_feature(name, feature)[part] for name in ("value", "forecast", "low", "high")
-    )
-    bottom, top = _limits(value)
-    # A band wider than the picture shows nothing.
-    bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
-    if bounded.any():
-        at, (low, high) = averaged(time, [np.clip(low, bottom, top), np.clip(high, bottom, top)], bounded)
-        axes.fill_between(at, low, high, color=FORECAST, alpha=0.2, linewidth=0, label="expected range")
-    usual = chart.usual_range(feature)
-    if np.isfinite(usual[0]).any():
-        at, (least, most) = averaged(time, [one[part] for one in usual], np.isfinite(usual[0][part]))
-        axes.fill_between(at, least, most, color=USUAL, alpha=0.2, linewidth=0, label="usual range")
+    value, forecast = (chart.of_feature(name, feature)[part] for name in ("value", "forecast"))
+    bottom, top = limits(value, 0.08, 0.16)  # above, there is room for names
+    for (low, high), colour, label in (
+        (chart.expected_range(feature, bottom, top), FORECAST, "expected range"),
+        (chart.usual_range(feature), USUAL, "usual range"),
+    ):
+        known = (np.isfinite(low) | np.isfinite(high))[part]
+        if known.any():
+            at, band = averaged(time, [low[part], high[part]], known)
+            axes.fill_between(at, *band, color=colour, alpha=0.2, linewidth=0, label=label)
     if np.isfinite(forecast).any():
         axes.plot(*thinned(time, forecast), color=FORECAST, linewidth=0.6, alpha=0.8, label="forecast")
     axes.plot(*thinned(time, value), color=VALUE, linewidth=0.8, label="value")
@@ -114,16 +111,6 @@ def _draw_values(axes: Any, chart: Chart, feature: str | None, part: slice = sli
     if time.size:
         axes.set_xlim(time[0], time[-1] if time.size > 1 else time[0] + 1)
     axes.grid(alpha=0.2)
-
-
-def _limits(values: NDArray[Any]) -> tuple[float, float]:
-    """From the least value to the largest with some room, and more above it, for names."""
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return 0.0, 1.0
-    low, high = float(known.min()), float(known.max())
-    room = 0.08 * (high - low) or 0.5
-    return low - room, high + 2 * room
 
 
 def _shade(axes: Any, chart: Chart, feature: str | None) -> None:
@@ -313,17 +300,9 @@ def nearest_lag(values: NDArray[Any], length: int) -> int:
 
 
 def thinned(time: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """A curve of few points that looks the same: the smallest and the largest value of each piece, in turn."""
-    if time.size <= MOST_POINTS:
-        return time, values
-    size = -(-time.size // (MOST_POINTS // 2))
-    whole = time.size // size * size
-    pieces = values[:whole].reshape(-1, size)
-    gone = np.isnan(pieces).all(axis=1)
-    filled = np.where(gone[:, np.newaxis], 0.0, pieces)
-    ends = np.column_stack([np.nanmin(filled, axis=1), np.nanmax(filled, axis=1)])
-    ends[gone] = np.nan
-    return np.repeat(time[:whole:size], 2), ends.reshape(-1)
+    """A curve of few points that looks the same."""
+    at = drawn_places(values, MOST_POINTS)
+    return time[at], values[at]
 
 
 def averaged(

@@ -78,6 +78,17 @@ class Chart:
         known = np.isfinite(low) & np.isfinite(high)
         return np.where(known, low, np.nan), np.where(known, high, np.nan)
 
+    def expected_range(self, feature: str | None, bottom: float, top: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Between which values a feature was expected, within these limits of a chart; NaN where there is no such band.
+
+        A band wider than the chart shows nothing, and counts as none.
+        """
+        low, high = self.of_feature("low", feature), self.of_feature("high", feature)
+        bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
+        return np.where(bounded, np.clip(low, bottom, top), np.nan), np.where(
+            bounded, np.clip(high, bottom, top), np.nan
+        )
+
     def alarms(self, feature: str | None) -> NDArray[np.bool_]:
         """Which observations alarm; of those in incidents only where this feature is to blame."""
         alarm: NDArray[np.bool_] = self.columns["alarm"].copy()
@@ -85,6 +96,30 @@ class Chart:
             if not is_blamed(incident, feature):
                 alarm[incident.first : incident.last + 1] = False
         return alarm
+
+
+def drawn_places(values: NDArray[Any], points: int) -> NDArray[np.intp]:
+    """Which observations a curve of about so many points shows: the extremes of every piece, and both ends.
+
+    So no spike is lost. Of a piece without values, the first missing one stays, and with it the gap.
+    """
+    count = len(values)
+    if count <= points:
+        return np.arange(count)
+    size = -(-2 * count // points)
+    starts = np.arange(0, count, size)
+    pieces = np.full((len(starts), size), np.nan)
+    pieces.flat[:count] = values
+    least = np.argmin(np.where(np.isnan(pieces), np.inf, pieces), axis=1)
+    most = np.argmax(np.where(np.isnan(pieces), -np.inf, pieces), axis=1)
+    return np.unique(np.concatenate([starts + least, starts + most, [0, count - 1]]))
+
+
+def limits(values: NDArray[Any], below: float, above: float) -> tuple[float, float]:
+    """From the least value to the largest, with room below and above: shares of the range."""
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    return low - (below * (high - low) or 0.5), high + (above * (high - low) or 0.5)
 
 
 def blamed_feature(incident: Incident) -> str:

@@ -11,7 +11,7 @@ from tocsin.data import DataError, Problem, Signal
 from tocsin.data.assembly import Spool
 from tocsin.data.numbers import KIND_OF, read_numbers
 from tocsin.data.problems import ProblemLog
-from tocsin.data.timeline import as_interval, regularize
+from tocsin.data.timeline import Timeline, as_interval, regularize
 from tocsin.data.times import NAT, choose_time_parser
 from tocsin.detection import detect_signals
 from tocsin.spark.plan import SparkPlan
@@ -88,7 +88,7 @@ class _Gathered:
 
     def signal(self, name: str) -> Signal:
         """One signal, laid out as one that was read from a file."""
-        code, log = self.names[name], ProblemLog()
+        code, log = self.names[name], ProblemLog("row")
         bad = self._bad.get(code, [])
         if bad:
             log.add("bad time", len(bad), (f"row {line}" for line in bad))
@@ -102,16 +102,9 @@ class _Gathered:
         if self._plan.dated:
             times = times.view("datetime64[ns]")
         values = self._numbers(values, lines, log)
-        interval = self._plan.settings.get("interval")
-        timeline = regularize(
-            times,
-            values,
-            lines,
-            log=log,
-            interval=None if interval is None else as_interval(interval, dated=self._plan.dated),
-            longest_gap=self._plan.longest_gap,
-            unit="row",
-        )
+        given = self._plan.settings.get("interval")
+        interval = None if given is None else as_interval(given, dated=self._plan.dated)
+        timeline = regularize(Timeline(times, values, lines), log, interval, self._plan.longest_gap)
         return Signal(
             name=name,
             features=self._plan.features,

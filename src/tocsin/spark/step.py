@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tocsin.data import DataError, Problem, Signal
 from tocsin.data.problems import ProblemLog
-from tocsin.data.timeline import as_interval, regularize
+from tocsin.data.timeline import Timeline, as_interval, regularize
 from tocsin.detection import Fleet
 from tocsin.detection.results import verdict_columns
 from tocsin.detection.state.storage import arrays_from_bytes, arrays_to_bytes
@@ -107,14 +107,9 @@ class Step:
         if known:  # repeated, to see what is missing after it
             times = np.concatenate([np.array([last_time], dtype=times.dtype), times])
             values = np.concatenate([np.full((1, values.shape[1]), np.nan), values])
-        timeline = regularize(
-            times,
-            values,
-            np.arange(1, len(times) + 1),
-            log=ProblemLog(),
-            interval=as_interval(interval, dated=self._plan.dated),
-            longest_gap=self._plan.longest_gap,
-        )
+        read = Timeline(times, values, np.arange(1, len(times) + 1))
+        every = as_interval(interval, dated=self._plan.dated)
+        timeline = regularize(read, ProblemLog(), every, self._plan.longest_gap)
         new = (timeline.times[known:], timeline.values[known:], timeline.lines[known:])
         return Signal(name, self._plan.features, *new, None, ())
 

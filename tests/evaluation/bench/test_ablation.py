@@ -8,7 +8,7 @@ import pytest
 
 from tests.cases import full
 from tests.evaluation.bench.making import name_of, noise, write_file
-from tocsin.detection.paper.options import PAPER_OPTIONS
+from tocsin.detection.paper.scoring import PAPER_OPTIONS
 from tocsin_bench.ablation import SETTINGS, ablation_plan, ablation_rows, draw_ablation
 from tocsin_bench.forecast_errors import ForecasterChoice
 from tocsin_bench.report.formats import csv_text

@@ -6,7 +6,7 @@ import pytest
 from tests.evaluation.bench.making import FAULT, noise, write_file
 from tocsin import Detector
 from tocsin.conformal import MERGES, W1ACAS, ExponentialDecay, GaussianTail, SlidingWindow, SplitConformal
-from tocsin.detection.paper.options import PAPER_OPTIONS
+from tocsin.detection.paper.scoring import PAPER_OPTIONS
 from tocsin_bench.files import read_file
 from tocsin_bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
 from tocsin_bench.methods import DETECTOR_SETTINGS, METHODS

@@ -52,7 +52,7 @@ Array = NDArray[Any]
 _inner = inner()
 _exact = compiled(
     with_files=(
-        "conformal/kernels", "constants.py", "detection/incidents/rules.py", "detection/incidents/verdict.py",
+        "conformal/kernels.py", "constants.py", "detection/incidents/rules.py", "detection/incidents/verdict.py",
         "detection/views/archive.py", "detection/views/view.py",
     )
 )  # fmt: skip

@@ -15,7 +15,7 @@ from tocsin.detection.views.view import MOST_AT_ONCE
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled(with_files=("conformal/kernels", "constants.py"))
+_exact = compiled(with_files=("conformal/kernels.py", "constants.py"))
 
 # Columns of a signal's counters.
 SCORED = 0  # observations with a score

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from tocsin.conformal.scorer import Floats, Mask
 from tocsin.detection.evidence.ranking import RankedObservations, Ranking, Rows
 from tocsin.detection.incidents.verdict import NORMAL, ONGOING, SILENT, SUBSIDED
-from tocsin.detection.paper.options import CONTEXT
-from tocsin.detection.paper.scoring import HorizonScoring
+from tocsin.detection.paper.scoring import CONTEXT, HorizonScoring
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.views import View
 

@@ -13,13 +13,12 @@ import numpy as np
 from tocsin import checks
 from tocsin.conformal import W1ACAS, available_merges
 from tocsin.conformal.scorer import MOST_LAGS, MOST_THREADS
-from tocsin.conformal.w1acas import critical_size
+from tocsin.conformal.weighted import critical_size
 from tocsin.constants import constants
 from tocsin.data import parse_duration
 from tocsin.data.zones import check_zone
 from tocsin.detection.calendar import Calendar, check_holidays
-from tocsin.detection.paper.errors import HorizonErrors
-from tocsin.detection.paper.options import CONTEXT, PAPER, PAPER_OPTIONS
+from tocsin.detection.paper.scoring import CONTEXT, PAPER, PAPER_OPTIONS, HorizonErrors
 from tocsin.detection.settings.alarm_rate import (
     RAREST,
     Sizes,

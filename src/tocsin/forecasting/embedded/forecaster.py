@@ -135,7 +135,7 @@ class EmbeddedSession(Session):
         return state
 
     def _restore(self, state: State, rows: Rows) -> None:
-        self._check(**state)
+        self._check(state)
         for number, places, some in self._by_batch(rows):
             if self._batches[number] is None and not state["length"][places].any():
                 continue
@@ -144,7 +144,8 @@ class EmbeddedSession(Session):
                 getattr(memory, name)[some] = array[places]
             self._kernels.renormalise(memory, some)
 
-    def _check(self, values: Floats, length: NDArray[np.int64], normalised: NDArray[np.int64]) -> None:
+    def _check(self, state: State) -> None:
+        values, length, normalised = state["values"], state["length"], state["normalised"]
         most = self._context_length
         require_state(not (np.abs(values) > LARGEST).any(), "values", f"NaN, or numbers up to {LARGEST:g}")
         require_state(((normalised >= 0) & (normalised <= most)).all(), "normalised", f"numbers from 0 to {most}")
