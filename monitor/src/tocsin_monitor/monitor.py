@@ -39,6 +39,9 @@ ReadAgain = Callable[[], Settings]
 LOOK_EVERY = 0.25
 # How often one on standby looks whether another one leads, in seconds.
 LOOK_FOR_LEADER_EVERY = 0.5
+# New objects after which Python looks for cycles among them, instead of after 700: a turn makes thousands for its
+# observations, which have none.
+COLLECT_AFTER = 20_000
 
 
 class Monitor:
@@ -69,6 +72,8 @@ class Monitor:
         log.info("starting at %s; the first start after an installation may compile for up to a minute", self.address)
         self.metrics.leader.set(1)
         clear_leftovers(Path(tempfile.gettempdir()), LEFTOVER, "-")
+        collected_after = gc.get_threshold()
+        gc.set_threshold(COLLECT_AFTER)
         self.engine.start()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         ending = [serving, asyncio.create_task(stop.wait()), asyncio.create_task(self._until_lost())]
@@ -92,6 +97,7 @@ class Monitor:
             working.append(ready)
         finally:
             gc.unfreeze()
+            gc.set_threshold(*collected_after)
             log.info("stopping: finishing work in progress and storing detector states")
             for task in (*working, *ending[1:]):
                 task.cancel()

@@ -8,13 +8,24 @@ from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
 from math import log10, nan
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
 
 from tocsin.data import parse_time
+
+T = TypeVar("T")
 
 # Names end up in addresses, topics and labels: long ones would be cut off somewhere.
 LONGEST_NAME = 200
 MOST_FEATURES = 64
+
+
+@dataclass_transform(frozen_default=True)
+def record(cls: type[T]) -> type[T]:
+    """A frozen type, of which there are several for each observation.
+
+    Only the type checker enforces that it is frozen: at run time, making one would take several times as long.
+    """
+    return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
 class Status(IntEnum):
@@ -42,7 +53,7 @@ class Status(IntEnum):
     OUT_OF_RANGE = 9
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Observation:
     """One observation of one signal, as a source submits it.
 
@@ -58,7 +69,7 @@ class Observation:
     sender: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredVerdict:
     """The verdict on one observation, as stored. The tuples have an entry for each feature; NaN is a missing number."""
 
@@ -79,7 +90,7 @@ class StoredVerdict:
         return -log10(self.merged) if self.merged > 0 else nan
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Outcome:
     """The outcome of one observation. `incident` is the number of the incident that its alarm belongs to."""
 

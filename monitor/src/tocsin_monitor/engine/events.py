@@ -177,7 +177,8 @@ class Events:
         if group is None:
             group = Group(writer.add_event(kind, start, sorted(traits), now), kind, start, start, traits)
         else:
-            writer.change_event(group.number, first=group.first, last=group.last, shared=sorted(group.shared))
+            if group != self._groups[group.number]:
+                writer.change_event(group.number, first=group.first, last=group.last, shared=sorted(group.shared))
             if facts.open and self._held.pop(group.number, None) is not None:
                 writer.reopen_event(group.number)
         self._keep(group)

@@ -153,7 +153,8 @@ def put_incident(
     suppressed = held.get("suppressed", row.suppressed)
     untold = suppressed or (row.below_minimum and row.event is None)
     withheld = not untold and withholds(number)
-    writer.change_incident(number, withheld=withheld, below_minimum=untold and row.below_minimum, **held)
+    news = {"withheld": withheld, "below_minimum": untold and row.below_minimum, **held}
+    writer.change_incident(number, **{name: new for name, new in news.items() if new != getattr(row, name)})
     if not withheld and not untold:
         events.note(writer, signal, number, facts, now)
     return number

@@ -15,14 +15,14 @@ from tocsin_monitor.engine.block import DetectorInput, SignalBlock
 from tocsin_monitor.engine.kept_forecasts import UnsavedForecasts
 from tocsin_monitor.engine.peers import Peer
 from tocsin_monitor.fields import Shown, Time
-from tocsin_monitor.observations import StoredVerdict
+from tocsin_monitor.observations import StoredVerdict, record
 from tocsin_monitor.rules import SignalRules
 from tocsin_monitor.store import IncidentRow, ReferenceRow, SignalRow, StateRow, Store
 
 NOTHING = float("nan")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Point:
     """One of the newest observations, for a sparkline: the value of the first feature."""
 

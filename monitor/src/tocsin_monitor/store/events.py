@@ -3,7 +3,20 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, case, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Row,
+    Select,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from tocsin_monitor.errors import UnknownError
 from tocsin_monitor.store import encoding, schema
@@ -25,13 +38,11 @@ class EventReader:
     connection: Connection
 
     def event(self, number: int) -> EventRow | None:
-        row = self.connection.execute(select(schema.events).where(schema.events.c.id == number)).one_or_none()
+        row = self.connection.execute(_EVENT, {"number": number}).one_or_none()
         return None if row is None else _event(row)
 
     def event_of(self, incident_id: int) -> EventRow | None:
-        incidents = schema.incidents.c
-        wanted = select(schema.events).join(schema.incidents, incidents.event == schema.events.c.id)
-        row = self.connection.execute(wanted.where(incidents.id == incident_id)).one_or_none()
+        row = self.connection.execute(_EVENT_OF, {"number": incident_id}).one_or_none()
         return None if row is None else _event(row)
 
     def open_events(self, opened_after: int) -> list[EventRow]:
@@ -71,9 +82,7 @@ class EventReader:
         return [incident_of(row) for row in self.connection.execute(wanted)]
 
     def has_open_members(self, event_id: int) -> bool:
-        columns = schema.incidents.c
-        wanted = select(columns.id).where(columns.event == event_id, columns.open).limit(1)
-        return self.connection.execute(wanted).first() is not None
+        return self.connection.execute(_OPEN_MEMBER, {"number": event_id}).first() is not None
 
     def events_of_signal(self, signal_id: int) -> list[int]:
         columns = schema.incidents.c
@@ -207,17 +216,35 @@ class EventWriter(EventReader):
 
         What was still to be told of its growth is left.
         """
-        columns = schema.outbox.c
-        firing = columns.event == number, columns.status == "firing"
-        grown = update(schema.outbox).where(*firing, columns.delivered.is_(None), columns.told.is_not(None))
-        self.connection.execute(grown.values(delivered=columns.told, error=None))
-        over = columns.event == number, columns.status == "resolved"
-        known = set(self.connection.execute(select(columns.sink).where(*over)).scalars())
-        for row in self.connection.execute(select(columns.sink, columns.incident).where(*firing).order_by(columns.id)):
+        which = {"number": number}
+        self.connection.execute(_LEAVE_GROWTH, which)
+        known = set(self.connection.execute(_TOLD_END, which).scalars())
+        for row in self.connection.execute(_TOLD_BEGINNING, which):
             if row.sink not in known:
                 message = {"sink": row.sink, "incident": row.incident, "event": number, "status": "resolved"}
                 waiting = {"created": now, "attempts": 0, "next_attempt": now, "news": 0}
                 self.connection.execute(insert(schema.outbox).values({**message, **waiting}))
+
+
+# Statements that run for every incident are built once: that takes several times as long as to run one.
+_NUMBER: BindParameter[int] = bindparam("number")
+_EVENT = select(schema.events).where(schema.events.c.id == _NUMBER)
+_EVENT_OF = (
+    select(schema.events)
+    .join(schema.incidents, schema.incidents.c.event == schema.events.c.id)
+    .where(schema.incidents.c.id == _NUMBER)
+)
+_OPEN_MEMBER = (
+    select(schema.incidents.c.id).where(schema.incidents.c.event == _NUMBER, schema.incidents.c.open).limit(1)
+)
+_FIRING = schema.outbox.c.event == _NUMBER, schema.outbox.c.status == "firing"
+_LEAVE_GROWTH = (
+    update(schema.outbox)
+    .where(*_FIRING, schema.outbox.c.delivered.is_(None), schema.outbox.c.told.is_not(None))
+    .values(delivered=schema.outbox.c.told, error=None)
+)
+_TOLD_END = select(schema.outbox.c.sink).where(schema.outbox.c.event == _NUMBER, schema.outbox.c.status == "resolved")
+_TOLD_BEGINNING = select(schema.outbox.c.sink, schema.outbox.c.incident).where(*_FIRING).order_by(schema.outbox.c.id)
 
 
 def _of(event_id: int, signal_ids: Collection[int] | None) -> Select[Any]:

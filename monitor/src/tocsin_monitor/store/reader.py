@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, func, not_, or_, select, tuple_
+from sqlalchemy import Connection, Row, Select, and_, bindparam, case, func, not_, or_, select, tuple_
 
 from tocsin.detection import MUCH_SEVERER
 from tocsin_monitor.observations import Status
@@ -90,16 +91,11 @@ class StoreReader(EventReader, RemovalReader):
         newest: bool = False,
     ) -> list[ObservationRow]:
         """Observations after one time and up to another, by time: the first `limit`, or the last if `newest`."""
-        columns = schema.observations.c
-        wanted = select(schema.observations).where(columns.signal == signal_id)
-        if after is not None:
-            wanted = wanted.where(columns.time > after)
-        if until is not None:
-            wanted = wanted.where(columns.time <= until)
-        if statuses is not None:
-            wanted = wanted.where(columns.status.in_([int(status) for status in statuses]))
-        wanted = wanted.order_by(columns.time.desc() if newest else columns.time).limit(limit)
-        rows = [encoding.observation_from_columns(row) for row in self.connection.execute(wanted)]
+        given = {"after": after, "until": until}
+        limits = {name: time for name, time in given.items() if time is not None}
+        wanted = _observations(tuple(limits), None if statuses is None else tuple(map(int, statuses)), newest)
+        which = {"of_signal": signal_id, "most": limit, **limits}
+        rows = [encoding.observation_from_columns(row) for row in self.connection.execute(wanted, which)]
         return rows[::-1] if newest else rows
 
     def parts(self, signal_id: int, after: int | None) -> list[PartRow]:
@@ -216,15 +212,12 @@ class StoreReader(EventReader, RemovalReader):
         return [incident_of(row) for row in rows]
 
     def incident(self, incident_id: int) -> IncidentRow | None:
-        wanted = select(schema.incidents).where(schema.incidents.c.id == incident_id)
-        row = self.connection.execute(wanted).one_or_none()
+        row = self.connection.execute(_INCIDENT, {"number": incident_id}).one_or_none()
         return None if row is None else incident_of(row)
 
     def label_holder(self, incident: IncidentFacts) -> IncidentRow | None:
         """The last incident like this one, before it, whose label holds."""
-        columns = schema.incidents.c
-        wanted = select(schema.incidents).where(*earlier_alike(incident), columns.holds)
-        row = self.connection.execute(wanted.order_by(columns.start.desc()).limit(1)).one_or_none()
+        row = self.connection.execute(_LABEL_HOLDER, those_alike(incident)).one_or_none()
         return None if row is None else incident_of(row)
 
     def open_incidents(self) -> list[IncidentRow]:
@@ -348,17 +341,46 @@ class StoreReader(EventReader, RemovalReader):
         return [kind(**row._mapping) for row in self.connection.execute(wanted)]
 
 
-def alike_to(incident: IncidentFacts) -> tuple[ColumnElement[bool], ...]:
-    """Which incidents have the same view, main feature and direction as this one."""
-    columns = schema.incidents.c
-    return columns.signal == incident.signal, columns.alike == incident.alike
+@cache
+def _observations(limits: tuple[str, ...], statuses: tuple[int, ...] | None, newest: bool) -> Select[Any]:
+    """Observations of the signal `of_signal`, at most `most`; `limits` are "after", "until", both or none.
+
+    A start reads some of every signal. To build the statement takes longer than to read them.
+    """
+    columns = schema.observations.c
+    within = {"after": columns.time > bindparam("after"), "until": columns.time <= bindparam("until")}
+    wanted = select(schema.observations).where(
+        columns.signal == bindparam("of_signal"), *(within[one] for one in limits)
+    )
+    if statuses is not None:
+        wanted = wanted.where(columns.status.in_(statuses))
+    return wanted.order_by(columns.time.desc() if newest else columns.time).limit(bindparam("most"))
 
 
-def earlier_alike(incident: IncidentFacts) -> tuple[ColumnElement[bool], ...]:
-    """Which incidents before this one it is like: it is not much severer than they were."""
-    columns = schema.incidents.c
+# Statements that run for every incident are built once: that takes several times as long as to run one.
+_INCIDENT = select(schema.incidents).where(schema.incidents.c.id == bindparam("number"))
+#: Which incidents have the same view, main feature and direction as `those_alike` says.
+ALIKE = schema.incidents.c.signal == bindparam("of_signal"), schema.incidents.c.alike == bindparam("kind_alike")
+#: Which incidents before it an incident is like: it is not much severer than they were.
+EARLIER_ALIKE = (
+    *ALIKE,
+    schema.incidents.c.start < bindparam("before"),
+    schema.incidents.c.severity >= bindparam("least"),
+)
+_LABEL_HOLDER = (
+    select(schema.incidents)
+    .where(*EARLIER_ALIKE, schema.incidents.c.holds)
+    .order_by(schema.incidents.c.start.desc())
+    .limit(1)
+)
+
+
+def those_alike(incident: IncidentFacts) -> dict[str, Any]:
+    """What `ALIKE` and `EARLIER_ALIKE` mean for this incident."""
     least = incident.severity / MUCH_SEVERER
-    return *alike_to(incident), columns.start < incident.start, columns.severity >= least
+    return {
+        "of_signal": incident.signal, "kind_alike": incident.alike, "before": incident.start, "least": least,
+    }  # fmt: skip
 
 
 def _signal(row: Row[Any]) -> SignalRow:

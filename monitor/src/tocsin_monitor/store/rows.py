@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from tocsin.detection import peer_features
 from tocsin_monitor.fields import Shown, Time
-from tocsin_monitor.observations import Status, StoredVerdict
+from tocsin_monitor.observations import Status, StoredVerdict, record
 from tocsin_monitor.rules import NO_RULES, SignalRules
 from tocsin_monitor.schedules import Schedule
 from tocsin_monitor.tokens import Role
@@ -64,7 +64,7 @@ class SignalRow:
         return self.settings.get(DAMAGE)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObservationRow:
     """An observation of the signal with this id. Without a verdict, `judged` is NaN except for its `value`."""
 

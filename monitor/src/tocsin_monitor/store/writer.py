@@ -3,10 +3,12 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from functools import cache
 from typing import Any
 
-from sqlalchemy import BindParameter, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Table, bindparam, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.sql.dml import ReturningInsert, Update
 
 from tocsin_monitor.access_log import AccessEntry
 from tocsin_monitor.errors import RefusedError, UnknownError
@@ -15,7 +17,7 @@ from tocsin_monitor.schedules import Schedule
 from tocsin_monitor.store import encoding, removal, schema
 from tocsin_monitor.store.encoding import insert_observations
 from tocsin_monitor.store.events import EventWriter
-from tocsin_monitor.store.reader import StoreReader, alike_to, earlier_alike
+from tocsin_monitor.store.reader import ALIKE, EARLIER_ALIKE, StoreReader, those_alike
 from tocsin_monitor.store.removal import RemovalWriter
 from tocsin_monitor.store.rows import (
     IncidentFacts,
@@ -127,16 +129,17 @@ class StoreWriter(StoreReader, EventWriter, RemovalWriter):
     def put_states(self, rows: Sequence[StateRow]) -> None:
         """Store the states of several signals' detectors, each in place of the previous one."""
         if rows:
-            self._remove_states([row.signal for row in rows])
-            self.connection.execute(insert(schema.states), [asdict(row) for row in rows])
+            self._remove_kept_forecasts([row.signal for row in rows])
+            self.connection.execute(_PUT_STATE, [asdict(row) for row in rows])
 
     def remove_state(self, signal_id: int) -> None:
         """Remove the state of a signal's detector and the forecasts made after it."""
-        self._remove_states([signal_id])
+        self._delete(schema.states, signal=signal_id)
+        self._remove_kept_forecasts([signal_id])
 
-    def _remove_states(self, signal_ids: Sequence[int]) -> None:
-        for table in (schema.states, schema.kept_forecasts):
-            self.connection.execute(delete(table).where(table.c.signal.in_(signal_ids)))
+    def _remove_kept_forecasts(self, signal_ids: Sequence[int]) -> None:
+        columns = schema.kept_forecasts.c
+        self.connection.execute(delete(schema.kept_forecasts).where(columns.signal.in_(signal_ids)))
 
     def put_reference(self, reference: ReferenceRow, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:
         """Store a signal's reference with a copy of its observations, in place of the previous one."""
@@ -151,27 +154,24 @@ class StoreWriter(StoreReader, EventWriter, RemovalWriter):
         """Store or update an incident and return its number. What people did about it stays."""
         facts = {field.name: getattr(incident, field.name) for field in fields(IncidentFacts)}
         facts = encoding.incident_to_columns(facts)
-        columns = schema.incidents.c
         facts["occurrence"], facts["first_alike"] = 1, None
         if incident.alike is not None:
-            earlier = select(func.count(), func.min(columns.start)).where(*earlier_alike(incident))
-            count, facts["first_alike"] = self.connection.execute(earlier).one()
+            count, facts["first_alike"] = self.connection.execute(_EARLIER, those_alike(incident)).one()
             facts["occurrence"] = 1 + count
-        known = self.connection.execute(
-            select(columns.id, columns.closed).where(*(columns[name] == facts[name] for name in sorted(_IDENTITY)))
-        ).one_or_none()
+        which = {f"of_{name}": facts[name] for name in _IDENTITY}
+        known = self.connection.execute(_KNOWN, which).one_or_none()
         if known is None:
             return self._insert(schema.incidents, {**facts, **dict.fromkeys(_FLAGS, False)})
         news = {name: value for name, value in facts.items() if name not in _FIRST}
         if news["closed"] is not None and known.closed is not None:
             news["closed"] = known.closed  # this update repeats a known one, as after a restart
-        self.connection.execute(update(schema.incidents).where(columns.id == known.id).values(news))
+        self._change(schema.incidents, known.id, news)
         return int(known.id)
 
     def withdraw_labels(self, incident: IncidentRow) -> None:
         """Let no label of an incident like this one hold any longer."""
-        change = update(schema.incidents).where(*alike_to(incident), schema.incidents.c.holds)
-        self.connection.execute(change.values(holds=False))
+        change = update(schema.incidents).where(*ALIKE, schema.incidents.c.holds).values(holds=False)
+        self.connection.execute(change, those_alike(incident))
 
     def remove_imported_incidents(self, signal_id: int, first: int, last: int) -> None:
         """Remove incidents of imported history from one time to another, except those that people commented on."""
@@ -183,12 +183,8 @@ class StoreWriter(StoreReader, EventWriter, RemovalWriter):
     def prolong_incidents(self, lasted: Sequence[tuple[int, int, int]]) -> None:
         """Extend open incidents, given as (number, new end, new duration in observations)."""
         if lasted:
-            columns = schema.incidents.c
-            number: BindParameter[int] = bindparam("number")
-            until: BindParameter[int] = bindparam("until")
-            long: BindParameter[int] = bindparam("long")
-            change = update(schema.incidents).where(columns.id == number).values(end=until, duration=long)
-            self.connection.execute(change, [{"number": one, "until": end, "long": many} for one, end, many in lasted])
+            news = [{"of_id": number, "end": end, "duration": many} for number, end, many in lasted]
+            self.connection.execute(_update(schema.incidents), news)
 
     def change_incident(self, incident_id: int, **changes: Any) -> None:
         """Change fields of an incident, such as `acknowledged` or `label`, but not those that identify it."""
@@ -227,9 +223,11 @@ class StoreWriter(StoreReader, EventWriter, RemovalWriter):
 
     def mark_failed(self, outbox_id: int, error: str, next_attempt: int) -> None:
         """Record that a message could not be delivered. It is tried again at `next_attempt`."""
-        attempts = schema.outbox.c.attempts + 1
-        failed = {"attempts": attempts, "error": error, "next_attempt": next_attempt}
-        self._change(schema.outbox, outbox_id, failed)
+        columns = schema.outbox.c
+        failed = {"attempts": columns.attempts + 1, "error": error, "next_attempt": next_attempt}
+        changed = self.connection.execute(update(schema.outbox).where(columns.id == outbox_id).values(failed))
+        if not changed.rowcount:
+            raise UnknownError(f"there is nothing with number {outbox_id} in outbox")
 
     def add_maintenance(
         self, pattern: str, start: int, end: int, reason: str, created_by: str, recurs: Schedule | None = None
@@ -298,15 +296,39 @@ class StoreWriter(StoreReader, EventWriter, RemovalWriter):
         self.connection.execute(delete(schema.cursors).where(source >= first, source < last))
 
     def _insert(self, table: Table, values: Mapping[str, Any]) -> int:
-        return int(self.connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())
+        return int(self.connection.execute(_insert(table), dict(values)).scalar_one())
 
     def _change(self, table: Table, number: int, values: Mapping[str, Any]) -> None:
-        if values and not self.connection.execute(update(table).where(table.c.id == number).values(values)).rowcount:
+        if values and not self.connection.execute(_update(table), {**values, "of_id": number}).rowcount:
             raise UnknownError(f"there is nothing with number {number} in {table.name}")
 
     def _delete(self, table: Table, **where: Any) -> int:
         which = (table.c[name] == value for name, value in where.items())
         return int(self.connection.execute(delete(table).where(*which)).rowcount)
+
+
+# A state is mostly as long as the one before: SQLite then writes only those of its pages that differ.
+_PUT_STATE = text(
+    "INSERT INTO states (signal, time, taken, state) VALUES (:signal, :time, :taken, :state) "
+    "ON CONFLICT (signal) DO UPDATE SET time = excluded.time, taken = excluded.taken, state = excluded.state"
+)
+# Statements that run for every incident are built once: that takes several times as long as to run one.
+_EARLIER = select(func.count(), func.min(schema.incidents.c.start)).where(*EARLIER_ALIKE)
+_KNOWN = select(schema.incidents.c.id, schema.incidents.c.closed).where(
+    *(schema.incidents.c[name] == bindparam(f"of_{name}") for name in sorted(_IDENTITY))
+)
+
+
+@cache
+def _insert(table: Table) -> ReturningInsert[Any]:
+    """Insert a row; returns its number."""
+    return insert(table).returning(table.c.id)
+
+
+@cache
+def _update(table: Table) -> Update:
+    """Change the row with the number `of_id`."""
+    return update(table).where(table.c.id == bindparam("of_id"))
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
