@@ -136,11 +136,7 @@ class Cell:
 
 @dataclass
 class Lasting:
-    """What became of one lasting fault: `open_share` is from when it was found on until its end.
-
-    Of the incidents that `returned`, `returned_new` began before the fault was accepted: later ones are about a signal
-    whose new behaviour is normal by then.
-    """
+    """What became of one lasting fault: `open_share` is from when it was found on until its end."""
 
     fault: str
     found_by_half: float
@@ -148,7 +144,6 @@ class Lasting:
     repair_new: float
     incidents: int
     returned: int
-    returned_new: int
 
 
 @dataclass
@@ -281,10 +276,6 @@ def measure_lasting(fault, twins):
         if one.first >= start and not twins.busy[one.first - start, int(one.signal)]
     ]
     returned = [one for one in caused if one.ended == "returned"]  # the fault still lasts: they have not
-    accepted = {}
-    for one in during.fleet.incidents():
-        if one.ended == "accepted" and one.first >= start:
-            accepted.setdefault(one.signal, one.first)
     lasting = Lasting(
         fault.name,
         found_by_half=float(np.mean(found_at < length / 2)),
@@ -292,7 +283,6 @@ def measure_lasting(fault, twins):
         repair_new=float(after.verdicts.opened.any(axis=0).mean()),
         incidents=len(caused),
         returned=len(returned),
-        returned_new=sum(one.first < accepted.get(one.signal, np.inf) for one in returned),
     )
     return compare(fault, twins, faulty[: stop + AFTER], alarm), lasting
 
@@ -433,8 +423,7 @@ def show(measured, deafness, screen, about):
     )  # fmt: skip
     lasting = make_table(
         "lasting faults", ("signal", "fault"),
-        ("found by half", "open since found", "repair is news", "incidents", "returned while it lasts",
-         "before it was accepted"),
+        ("found by half", "open since found", "repair is news", "incidents", "returned while it lasts"),
     )  # fmt: skip
     masking = make_table(
         f"faults found {MASK_BEFORE} observations after something else", ("signal", "fault", "after"),
@@ -455,8 +444,7 @@ def show(measured, deafness, screen, about):
         power.add_section()
         for one in found.lasting:
             lasting.add_row(found.base, one.fault, f"{one.found_by_half:.2f}", f"{one.open_share:.2f}",
-                            f"{one.repair_new:.2f}", str(one.incidents), str(one.returned),
-                            str(one.returned_new))  # fmt: skip
+                            f"{one.repair_new:.2f}", str(one.incidents), str(one.returned))  # fmt: skip
         lasting.add_section()
         for fault, hiding, without, after in found.masking:
             masking.add_row(found.base, fault, hiding, f"{without:.2f}", f"{after:.2f}", f"{after - without:+.2f}")
@@ -492,7 +480,6 @@ def last_line(measured, deafness):
         "repair_new": mean_of(one.repair_new for one in leaks),
         "drift_open": mean_of(one.open_share for one in drifts),
         "returned_wrong": sum(one.returned for one in lasting) / max(sum(one.incidents for one in lasting), 1),
-        "returned_new": sum(one.returned_new for one in lasting) / max(sum(one.incidents for one in lasting), 1),
     }
     return " ".join(f"{name}={value:.3f}" for name, value in numbers.items())
 
