@@ -114,7 +114,7 @@ def test_one_feature_after_the_other_and_constant_ones_left_out():
     assert {one.feature for one in found.findings} == {"a [bar]", "b"}
     sizes = {one.feature: one.size for one in found.findings if one.fault == "shift"}
     assert 50 < sizes["b"] / sizes["a [bar]"] < 200
-    assert found.sentences[0].startswith("a: at 0.001 a shift of ")
+    assert found.sentences[0].startswith("a: at an alarm rate of 0.001 a shift of ")
     assert " bar is found" in found.sentences[0]
 
 

@@ -92,9 +92,9 @@ class Detectability:
                 smallest_found([one for one in all_of if (one.feature, one.fault) == (feature, fault)])
                 for all_of in (self.findings, self.oftener)
             )
-            text = f"at {self.alarm_rate} {self._words(own)}"
+            text = f"at {rate_words(self.alarm_rate)} {self._words(own)}"
             if _is_better(other, own):
-                text += f"; at {self.oftener_rate} {self._words(other)}"
+                text += f"; at {rate_words(self.oftener_rate)} {self._words(other)}"
             said.append(f"{name_and_unit(feature)[0]}: {text}" if several else text)
         return said
 
@@ -281,6 +281,11 @@ def smallest_found(sizes: Sequence[Finding]) -> Finding:
             break
         smallest = one
     return smallest
+
+
+def rate_words(alarm_rate: str) -> str:
+    """An alarm rate in a sentence: "1/week", but "an alarm rate of 0.01"."""
+    return alarm_rate if "/" in alarm_rate else f"an alarm rate of {alarm_rate}"
 
 
 def _oftener(alarm_rate: Any, rate: float) -> str:

@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from tocsin.detection import length_text
 from tocsin.detection.incidents.verdict import name_and_unit
-from tocsin.evaluation.detectability import SIZES, Detectability, Finding, fault_words, share_words, smallest_found
+from tocsin.evaluation.detectability import (
+    SIZES,
+    Detectability,
+    Finding,
+    fault_words,
+    rate_words,
+    share_words,
+    smallest_found,
+)
 
 #: Sizes that differ by no more than this factor are stated in the signals' unit, others in sd of each signal's noise.
 ALIKE = 1.5
@@ -27,7 +35,7 @@ def median_and_worst(found: Mapping[str, Detectability]) -> list[str]:
             by_fault.setdefault((one.feature, one.fault), {}).setdefault(name, []).append(one)
     several = len({feature for feature, _ in by_fault}) > 1
     rates = {signal.alarm_rate for signal in found.values()}
-    rate = rates.pop() if len(rates) == 1 else "each signal's alarm rate"
+    rate = rate_words(rates.pop()) if len(rates) == 1 else "each signal's alarm rate"
     said = []
     for (feature, fault), sizes in by_fault.items():
         # A feature may change in one of them only.
