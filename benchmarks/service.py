@@ -47,6 +47,9 @@ requests_per_second = 100000
 burst = 100000
 [engine]
 max_waiting = 20000
+max_signals = {signals}
+[detector]
+preset = "{preset}"
 """
 AS_JSON = {"Content-Type": "application/json"}
 TOGETHER = 50
@@ -173,6 +176,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="?", choices=("all", "load", "flood"), default="all", help="what to measure")
     parser.add_argument("--flood", type=int, default=800, help="how many signals stop at once")
+    parser.add_argument("--preset", choices=("full", "light"), default="full", help="of the detectors")
     parser.add_argument("--signals", type=int, default=1000, help=f"how many, a multiple of {TOGETHER}")
     parser.add_argument("--fill", type=int, default=600, help="observations of each signal at first")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the steady load lasts; 0 for none")
@@ -203,7 +207,7 @@ def under_load(given, table):
     console = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="tocsin-service-") as folder:
         # Nothing is imported before: its start and its memory are those of a service.
-        serving = MonitorProcess(Path(folder), CONFIG, forked=False)
+        serving = MonitorProcess(Path(folder), CONFIG.format(signals=given.signals, preset=given.preset), forked=False)
         with serving as monitor, Progress(console=console) as progress:
             started = time.perf_counter()
             monitor.start()
