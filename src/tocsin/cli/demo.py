@@ -10,7 +10,7 @@ from rich.table import Table
 from tocsin.cli.application import Exit, app, console, progress, require_matplotlib, say, whole_number
 from tocsin.data import open_writer, read_signals
 from tocsin.detection import Result, detect_signals
-from tocsin.detection.incidents.incident import incident_columns, time_text
+from tocsin.detection.incidents.incident import incident_columns, length_text, time_text
 from tocsin.detection.incidents.verdict import name_and_unit
 from tocsin.evaluation.machine import FEATURES, Machine, simulate_machine
 from tocsin.reports.picture import draw_detection
@@ -78,7 +78,7 @@ def _fault_table(machine: Machine, result: Result) -> Table:
             if incident.last >= fault.first and incident.first <= fault.last + AFTERMATH
         ]
         first = max(found[0].first, fault.first) - fault.first if found else None
-        after = "at once" if first == 0 else f"after {first} observations" if first is not None else "none"
+        after = "at once" if first == 0 else f"after {length_text(first, None)}" if first is not None else "none"
         if first is not None and first > fault.last - fault.first:
             after = "when it ended"
         start, end = (time_text(machine.times[at]) for at in (fault.first, fault.last))
