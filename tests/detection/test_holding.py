@@ -101,8 +101,14 @@ def test_a_signal_has_not_returned_if_its_level_is_still_a_third_of_the_way_away
     settings = SimpleNamespace(
         gap=10, accept_after=600, by_p=True, longest=64, returned=32, window=2000, block=100, constants=constants()
     )
+    kept = counters.copy()
     state = rules.advance_incident(0, False, False, 1.0, level * sign, settings, memory)
     assert (state, counters[0, rules.OPEN]) == (ended, 0)
+    # With a reference there is one normal, whatever was accepted before.
+    counters[:] = kept
+    counters[0, [rules.FROZEN, rules.ADAPTING]] = 1, 2000
+    levels[0, rules.PEAK_LEVEL] = 0.0
+    assert rules.advance_incident(0, False, False, 1.0, level * sign, settings, memory) == RETURNED
 
 
 @pytest.mark.slow

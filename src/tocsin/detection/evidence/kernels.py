@@ -526,9 +526,10 @@ def judge(
                 alarm = _deviates(of_features, deviates[t, n])
             if counters[OPEN] == 0:
                 counters[REACH] = _longest_ranked(work.nats, layout.columns.length)
-            unusual, away, feature = False, 0.0, 0
+            unusual, away, feature, level = False, 0.0, 0, np.nan
             if counters[OPEN] == 1:
                 unusual, away, feature = _unusual(signal, score, layout, streams.window, work)
+                level = _level_while_waiting(signal, score, layout, rules, memory)
             goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, unusual, away, feature, rules, memory, recall)
             alarm = alarm and goes_on
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
@@ -538,7 +539,6 @@ def judge(
             mark[CALM_FOR] = -1
             if alarm and counters[CERTAIN] == 1 and (counters[OPEN] == 0 or certain == 0):
                 mark[CALM_FOR] = min(counters[CALM] + counters[OPEN] * counters[LASTED], 32_767)
-            level = _level_at(signal, score, layout, rules, memory)
             mark[STATE] = advance_incident(signal, alarm, goes_on, evidence, level, rules, memory)
             longest = min(longest, _longest_heard(rules, counters))  # the incident may just have ended
             mark[FAULTY] = _learn(signal, score, longest, layout, streams, memory, work)
@@ -575,10 +575,12 @@ def _unusual(
 
 
 @_inner
-def _level_at(signal: int, scores: Array, layout: RankingLayout, rules: Rules, memory: SignalMemory) -> float:
-    """How far the level is from the usual one over the time that an incident waits for its end.
+def _level_while_waiting(
+    signal: int, scores: Array, layout: RankingLayout, rules: Rules, memory: SignalMemory
+) -> float:
+    """How far the level is from the usual one, on average over as long as an incident waits for its end.
 
-    It is that of the feature which was furthest away in the incident.
+    It is the level of the feature that was furthest away in the incident.
     """
     columns = layout.columns
     for c in range(scores.shape[0]):

@@ -46,7 +46,8 @@ LEVELS = 5
 # An incident goes further than before if the level is this many times as far from the usual one. A fault that grows is
 # not accepted as normal.
 GROWS = 1.125
-# A signal is not back to normal if its level is still so much of the way from the usual one to where it was furthest.
+# A signal is not back to normal if its level is still more than this share of the way to where it was furthest from the
+# usual one.
 BACK = 1.0 / 3.0
 # A level, or movement, with a p-value below this is not back to normal.
 UNUSUAL = 0.05
@@ -243,12 +244,12 @@ def advance_incident(
         if counters[SINCE] > patience:
             counters[OPEN] = 0
             accepted = counters[SETTLED] > rules.accept_after and counters[FROZEN] == 0
-            # Whether a signal is back shows only if it clearly was away, or beside a reference; and if there is one
-            # usual level that it can be back at.
-            clear = counters[CERTAIN] == 1 or counters[FROZEN] == 1
+            # Nobody can tell whether a signal is back if it was never clearly away, if its level still is, or if what
+            # was just accepted as normal is usual beside what was usual before. With a reference, it always shows.
             peak = levels[PEAK_LEVEL]
-            back = counters[ADAPTING] == 0 and not level * peak > BACK * peak * peak > 0.0
-            state = ACCEPTED if accepted else RETURNED if clear and back else SUBSIDED
+            still_away = level * peak > BACK * peak * peak > 0.0
+            back = counters[CERTAIN] == 1 and counters[ADAPTING] == 0 and not still_away
+            state = ACCEPTED if accepted else RETURNED if back or counters[FROZEN] == 1 else SUBSIDED
             state = SILENT if np.isnan(evidence) else state
             if accepted:
                 counters[ADAPTING] = rules.window
