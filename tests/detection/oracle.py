@@ -131,7 +131,7 @@ class OracleShape:
             return
         middle = float(np.median(there))
         away = np.abs(there - middle)
-        spread = float(np.median(away)) or float(np.mean(away))
+        spread = float(np.median(away)) or (float(np.mean(away[away > 0])) if away.any() else 0.0)
         unit = self.units[f] or 1.0
         if spread == 0 or (self.units[f] is not None and 0.5 < spread < 2 and abs(middle) < 64):
             return

@@ -64,6 +64,19 @@ def query_features(values, known, length):
     return np.concatenate([values * known, np.arcsinh((values - last) / size) * known, known, phase, rest]), last
 
 
+def stay(quantiles, context, scale):
+    """If the newest 32 values, half of them known, are one and the same, medians within .05 scales of it are it."""
+    newest = context[-32:]
+    newest = newest[~np.isnan(newest)]
+    if newest.size >= 16 and np.all(newest == newest[0]):
+        half = LEVELS // 2
+        close = np.abs(quantiles[:, half] - newest[0]) < 0.05 * scale
+        quantiles[close, :half] = np.minimum(quantiles[close, :half], newest[0])
+        quantiles[close, half] = newest[0]
+        quantiles[close, half + 1 :] = np.maximum(quantiles[close, half + 1 :], newest[0])
+    return quantiles
+
+
 class Oracle:
     """The network that a file's arrays hold."""
 
@@ -162,4 +175,4 @@ class Oracle:
         known = ~np.isnan(context)
         standard = np.clip(np.arcsinh((np.where(known, context, centre) - centre) / scale), -12, 12)
         quantiles = self.standard_answer(standard.astype(np.float32).astype(np.float64), known.astype(np.float64))
-        return centre + scale * np.sinh(np.clip(quantiles, -12, 12))
+        return stay(centre + scale * np.sinh(np.clip(quantiles, -12, 12)), context, scale)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.forecasting.embedded_oracle import Oracle, centre_and_scale, random_arrays
+from tests.forecasting.embedded_oracle import LEVELS, Oracle, centre_and_scale, random_arrays
 from tocsin.arrays import read_arrays, write_arrays
 from tocsin.forecasting import EmbeddedForecaster
 from tocsin.forecasting.embedded.weights import SHIPPED, NetworkShape
@@ -84,7 +84,16 @@ def contexts_of_all_kinds():
         "two known": [1.0, np.nan, np.nan, 2.0],
         "one step": [0.0] * 40 + [1.0],
         "spike": [*noisy_wave(100), 1e12, *noisy_wave(20)],
+        "stuck": [*noisy_wave(100), *[20.0] * 40],
+        "switch": switched_once(),
+        "switch with gaps": np.where(np.arange(300) % 2 > 0, np.nan, switched_once()),
+        "switch with few values": np.where(np.arange(300) % 4 > 0, np.nan, switched_once()),
     }
+
+
+def switched_once(length=300, at=200):
+    """Always 0, except once."""
+    return np.where(np.arange(length) == at, 1.0, 0.0)
 
 
 @pytest.mark.slow
@@ -152,6 +161,14 @@ def test_forecasts_follow_shift_and_scale(small):
 @pytest.mark.parametrize("length", [1, 2, 500])
 def test_a_constant_goes_on(small, value, length):
     assert np.all(EmbeddedForecaster(weights=small).forecast([[value] * length], 32).quantiles == value)
+
+
+def test_a_switch_at_rest_is_forecast_to_stay():
+    """The network would be a millionth beside it, which is more than it ever was before the switch moved."""
+    quantiles = EmbeddedForecaster().forecast([switched_once(), switched_once(at=290), noisy_wave(300)], 32).quantiles
+    assert np.all(quantiles[0, :, LEVELS // 2] == 0.0)
+    assert np.all(np.diff(quantiles, axis=-1) >= 0)
+    assert not np.any(quantiles[1:, :, LEVELS // 2] == 0.0)
 
 
 def test_nothing_is_said_of_nothing(small):

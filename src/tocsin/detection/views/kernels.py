@@ -155,6 +155,11 @@ def _take_units(signal: int, memory: ShapeMemory, archive: Archive) -> None:
     for f in range(archive.past.shape[1]):
         newest = archive.past[signal, f, begins(signal, archive) : end].astype(np.float64)
         middle, spread = centre_and_spread(np.where(newest < UNKNOWN, newest, np.nan))
+        rests = np.count_nonzero(newest == middle)
+        moves = np.count_nonzero(newest < UNKNOWN) - rests
+        if rests > moves > 0:
+            # Where a feature is when it is not at rest: otherwise a switch that seldom moves would outweigh all others.
+            spread *= (rests + moves) / moves
         # A signal that has not moved has no unit yet.
         known = archive.units[signal, f] > 0.0
         if np.isnan(middle) or spread < 1e-200 or (known and memory.counts[signal] > LAST_UNITS):

@@ -84,3 +84,19 @@ def describe_query(values: Array, length: int, centre: float, scale: float, feat
     rest[PATCH + 1] = last
     rest[PATCH + 2] = 0.15 * log(float(length))
     return last
+
+
+@_inner
+def at_rest(values: Array, length: int) -> float:
+    """The value of the newest observations of a context of that length if they are all the same, else NaN.
+
+    At least half as many as the query reads have to be known.
+    """
+    value, known = np.nan, 0
+    for i in range(max(length - RECENT, 0), length):
+        if not np.isnan(values[i]):
+            if known > 0 and values[i] != value:
+                return np.nan
+            value = values[i]
+            known += 1
+    return value if 2 * known >= RECENT else np.nan

@@ -22,7 +22,7 @@ from tocsin.forecasting.embedded.arithmetic import (
     softplus,
     stays_one,
 )
-from tocsin.forecasting.embedded.features import describe_patch, describe_query
+from tocsin.forecasting.embedded.features import at_rest, describe_patch, describe_query
 from tocsin.forecasting.embedded.weights import (
     BLOCK,
     LIMIT,
@@ -41,6 +41,9 @@ _inner = inner()
 # How many tokens go through the network together, at most.
 _TOGETHER = 96
 _EPSILON = np.float32(1e-6)
+# A signal at rest is forecast to stay exactly where it is if the network's median is within so many scales of there:
+# it is not more precise than that, and its smallest errors would be the largest in the past of a switch.
+_STAYS = 0.05
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
@@ -223,6 +226,19 @@ def _unfold(raw: Array, bias: Array, last: float, centre: float, scale: float, q
         quantiles[i // levels, i % levels] = flat[i]
 
 
+@_inner
+def _stay(quantiles: Array, value: float, scale: float) -> None:
+    """Forecast exactly this value, of a signal at rest, wherever the median is close to it."""
+    horizon, levels = quantiles.shape
+    middle = levels // 2
+    for step in range(horizon):
+        row = quantiles[step]
+        if abs(row[middle] - value) < _STAYS * scale:
+            for i in range(middle):
+                row[i], row[middle + 1 + i] = min(row[i], value), max(row[middle + 1 + i], value)
+            row[middle] = value
+
+
 @_exact
 def answer(weights: Weights, memory: PatchMemory, patches: Array, asked: Array, quantiles: Array) -> None:
     """Encode patches, `(series, patch)` in ascending order, and then answer what is asked.
@@ -276,8 +292,9 @@ def answer(weights: Weights, memory: PatchMemory, patches: Array, asked: Array, 
         _rectify(hidden, count, vectors, weights.head_bias)
         multiply(hidden, count, panels, weights.head_out, raw)
         for i in range(count):
-            series = places[i, 0]
-            _unfold(
-                raw[i], vectors[weights.out_bias :], last[i], memory.centre[series], memory.scale[series],
-                quantiles[places[i, 2], places[i, 3]],
-            )  # fmt: skip
+            series, said = places[i, 0], quantiles[places[i, 2], places[i, 3]]
+            centre, scale = memory.centre[series], memory.scale[series]
+            _unfold(raw[i], vectors[weights.out_bias :], last[i], centre, scale, said)
+            value = at_rest(memory.values[series], places[i, 1])
+            if not np.isnan(value):
+                _stay(said, value, scale)
