@@ -162,6 +162,16 @@ def test_a_spike_is_over_soon():
     assert incident.duration <= 40
 
 
+def test_a_pulse_of_a_switch_is_over_soon():
+    """The network sees it for a thousand observations, and its forecasts of a switch are then not exactly 0."""
+    switch = np.zeros(5200)
+    switch[[3000, 4000, 5000]] = 1.0
+    detector = Detector(alarm_rate=0.001)
+    detector.run(switch)
+    assert [incident.first for incident in detector.incidents] == [3000, 4000, 5000]
+    assert all(incident.duration <= 64 for incident in detector.incidents)
+
+
 @pytest.mark.slow
 def test_slow_views_do_not_open_again_what_is_over():
     """They look back into it, and so do the forecasts that they compare with."""

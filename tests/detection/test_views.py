@@ -174,6 +174,19 @@ def test_a_session_does_not_drift_however_long_it_runs(steps, features):
         assert np.isfinite(after[0]).mean() > 0.95
 
 
+def test_a_switch_that_seldom_moves_does_not_outweigh_other_features():
+    """Its first pulse of two observations is nearer to the past than a wave that is lost."""
+    rng = np.random.default_rng(0)
+    values = np.zeros((3000, 1, 2))
+    values[:, 0, 0] = np.sin(np.arange(3000) / 5) + 0.1 * rng.normal(size=3000)
+    values[::150, 0, 1] = values[1951, 0, 1] = 1.0
+    values[2800:2820, 0, 0] = 2.0
+    scores = np.full((3000, 1, 1, 2), np.nan)
+    ShapeView().open(1, 2, 0).run(shown(values), np.array([0]), scores)
+    single = scores[:, 0, 0, 0]
+    assert single[2800:2820].max() > np.nanmax(single[1000:2800])
+
+
 def test_stretches_of_a_fault_are_forgotten_once_no_newer_one_can_be_judged_by_them():
     """The second of two equal faults is as far from everything as the first, unless the first was learned."""
     rng = np.random.default_rng(0)

@@ -65,12 +65,12 @@ def query_features(values, known, length):
 
 
 def stay(quantiles, context, scale):
-    """If the newest 32 values, half of them known, are one and the same, medians within .05 scales of it are it."""
+    """If the newest 32 values, half of them known, are one and the same, medians within .01 scales of it are it."""
     newest = context[-32:]
     newest = newest[~np.isnan(newest)]
     if newest.size >= 16 and np.all(newest == newest[0]):
         half = LEVELS // 2
-        close = np.abs(quantiles[:, half] - newest[0]) < 0.05 * scale
+        close = np.abs(quantiles[:, half] - newest[0]) < 0.01 * scale
         quantiles[close, :half] = np.minimum(quantiles[close, :half], newest[0])
         quantiles[close, half] = newest[0]
         quantiles[close, half + 1 :] = np.maximum(quantiles[close, half + 1 :], newest[0])

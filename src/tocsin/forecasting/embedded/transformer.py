@@ -41,9 +41,9 @@ _inner = inner()
 # How many tokens go through the network together, at most.
 _TOGETHER = 96
 _EPSILON = np.float32(1e-6)
-# A signal at rest is forecast to stay exactly where it is if the network's median is within so many scales of there:
+# A signal at rest is forecast to stay exactly where it is if the network's median is within so many scales of it:
 # it is not more precise than that, and its smallest errors would be the largest in the past of a switch.
-_STAYS = 0.05
+_STAYS = 0.01
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 
