@@ -10,6 +10,8 @@ folder of its CSV files; the first 400 rows of each are the reference, and every
 incident is open. F1, false-alarm and missed-alarm rate are those of SKAB's own script: rows of all files are counted
 together. Its README has two leaderboards for outlier detection, and so has the table: the strict one counts the rows
 after the first 400 only, the other all rows, where nothing is found in the first 400. Both are over all 34 experiments.
+Then the same files without a reference, at the default alarm rate: in how many of them an incident overlaps the fault,
+and how many incidents do not.
 """
 
 import argparse
@@ -90,17 +92,30 @@ def measure_nab(path, windows):
     return NabFile(path.stem, ranks, len(spans), outside, weeks)
 
 
+def read_skab(path):
+    """The sensors' values, and which rows are labelled."""
+    frame = pd.read_csv(path, sep=";")
+    return frame.drop(columns=["datetime", "anomaly", "changepoint"]).to_numpy(float), frame["anomaly"].to_numpy() == 1
+
+
 def measure_skab(path):
     """`(open, labelled, seconds from the onset to the first observation under an incident)` of all rows."""
-    frame = pd.read_csv(path, sep=";")
-    labels = frame["anomaly"].to_numpy() == 1
-    values = frame.drop(columns=["datetime", "anomaly", "changepoint"]).to_numpy(float)
+    values, labels = read_skab(path)
     detector = Detector(values.shape[1], alarm_rate=SKAB_RATE)
     detector.learn_reference(values[:REFERENCE])
     found = np.concatenate([np.zeros(REFERENCE, dtype=bool), detector.run(values[REFERENCE:]).open])
     onset = int(np.argmax(labels))
     told = np.flatnonzero(found[onset:])
     return found, labels, told[0] if labels.any() and told.size else np.inf
+
+
+def without_reference(path):
+    """Whether an incident overlaps the fault where the detector is told nothing, and how many incidents do not."""
+    values, labels = read_skab(path)
+    detector = Detector(values.shape[1])
+    detector.run(values)
+    overlaps = [bool(labels[one.first : one.last + 1].any()) for one in detector.incidents]
+    return any(overlaps), overlaps.count(False)
 
 
 def skab_scores(found, labels):
@@ -150,9 +165,13 @@ def main():
             for name, numbers in PUBLISHED[counted].items():
                 table.add_row("", f"{name} (published, all files)", *(f"{number:.3f}" for number in numbers), "")
         screen.print(table)
+        alone = [without_reference(path) for path in sorted(given.skab.glob("*.csv"))]
+        hits, others = sum(hit for hit, _ in alone), sum(false for _, false in alone)
+        screen.print(f"without a reference: {hits} of {len(alone)} faults found, {others} other incidents")
         line |= {"skab_f1": f"{strict[0]:.3f}", "skab_false": f"{strict[1]:.3f}", "skab_missed": f"{strict[2]:.3f}",
                  "skab_all_f1": f"{everything[0]:.3f}", "skab_all_false": f"{everything[1]:.3f}",
-                 "skab_all_missed": f"{everything[2]:.3f}", "skab_onset": f"{onset:.2f}"}  # fmt: skip
+                 "skab_all_missed": f"{everything[2]:.3f}", "skab_onset": f"{onset:.2f}",
+                 "skab_alone": f"{hits}/{len(alone)}", "skab_alone_false": others}  # fmt: skip
     print(" ".join(f"{name}={value}" for name, value in line.items()))
 
 

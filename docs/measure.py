@@ -11,10 +11,12 @@ import argparse
 import csv
 import hashlib
 import json
+import os
 import re
 import shlex
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +81,12 @@ class Measured:
     def measure(self, folders: Sequence[str], out: Path) -> str:
         """Run the command, and return the table."""
         command = self.command.format(*map(shlex.quote, folders), out=shlex.quote(str(out)))
-        done = subprocess.run(command, shell=True, cwd=DOCS.parent, check=True, stdout=subprocess.PIPE, text=True)
+        # The programs beside this Python come first.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        done = subprocess.run(
+            command, shell=True, cwd=DOCS.parent, env={**os.environ, "PATH": path}, check=True, stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
         if not self.result:
             return f"\n    {done.stdout.splitlines()[-1]}\n\n"
         lines = ["| " + " | ".join(heading for _, heading in self.columns) + " |", "|---" * len(self.columns) + "|"]
