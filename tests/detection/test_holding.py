@@ -170,6 +170,7 @@ def test_a_pulse_of_a_switch_is_over_soon():
     detector.run(switch)
     assert [incident.first for incident in detector.incidents] == [3000, 4000, 5000]
     assert all(incident.duration <= 64 for incident in detector.incidents)
+    assert all(incident.explanation.startswith("1.0, usually 0.0;") for incident in detector.incidents)
 
 
 @pytest.mark.slow

@@ -222,9 +222,10 @@ def _values(verdicts: Verdicts, step: int, signal: int, feature: int, stream: in
     value = usual + score if stream else verdicts.value.item(step, signal, feature)
     low, high = usual - reaches[stream], usual + reaches[stream]
     digits = _digits(high - low, value, low, high)
-    what = f"{value:.{digits}f} on average" if stream else f"{value:.{digits}f}"
+    shown, lowest, highest = (f"{number:.{digits}f}" for number in (value, low, high))
+    what = f"{shown} on average" if stream else shown
     when = " at this time" if verdicts.seasonal[step, signal, feature] else ""
-    return f"{what}, usually {low:.{digits}f} to {high:.{digits}f} {unit}".rstrip() + when
+    return f"{what}, usually {lowest if lowest == highest else f'{lowest} to {highest}'} {unit}".rstrip() + when
 
 
 def _digits(width: float, *numbers: float) -> int:
