@@ -374,7 +374,10 @@ class OracleRelation:
                 distance = self.sided(values[f] - (self.centre[f] + self.spread[f] * float(said[0])))
                 others = np.delete(np.arange(len(values)), f)
                 _, varies = self._said(np.array([f]), others, np.zeros(len(values)))
-                limit = 6 * self.spread[f] * math.sqrt(varies[0, 0])
+                usual = self.spread[f] * math.sqrt(varies[0, 0])
+                if count and values[f] == self.values[-2][f] and abs(distance) < 0.25 * usual:
+                    distance = 0.0
+                limit = 6 * usual
             away.append(distance if math.isnan(distance) else min(max(distance, -limit), limit))
             means = [self._mean(away[-length:], length) for length in (16, 64)]
             sizes = [self._mean([abs(one) for one in away[-length:]], length) for length in (16, 64)]

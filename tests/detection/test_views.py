@@ -349,11 +349,12 @@ def test_relations_are_not_learned_from_a_fault_nor_from_what_led_up_to_it():
 
 
 def test_many_features_agree_with_the_oracle():
-    """One never moves, one only later, one repeats another, one is gone at first, and some values are missing."""
+    """One never moves, one only later, one is a switch, one repeats another, one is gone at first, some values miss."""
     rng = np.random.default_rng(6)
     values = rng.normal(size=(420, 3)) @ rng.normal(size=(3, 40)) + 0.4 * rng.normal(size=(420, 40))
     values[:, 0], values[:160, 1], values[:, 2] = 7.0, 3.0, values[:, 3]
     values[:120, 4] = np.nan
+    values[:, 5] = rng.random(420).round() * (rng.random(420) < 0.1)
     values[rng.random(values.shape) < 0.03] = np.nan
     faulty = (np.arange(420) >= 200) & (np.arange(420) < 210)
     oracle, expected = OracleRelation(lambda error: error, True, 40), []
@@ -363,6 +364,18 @@ def test_many_features_agree_with_the_oracle():
             oracle.forget()
     assert oracle.learned < 320
     np.testing.assert_allclose(scores_of(values, faulty), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_a_switch_at_rest_is_where_the_others_say():
+    """Else its first pulse for long would be a thousand times as far as it ever was, and so would each one after it."""
+    values = np.column_stack([related(4000, 2), np.zeros(4000)])
+    values[[300, 900, 1500, 3900], 2] = 1.0
+    scores = scores_of(values)
+    at_rest = np.abs(scores[2000:3900, 2])
+    assert (at_rest[:, 0] == 0.0).mean() > 0.99
+    assert np.abs(scores[3900, 2, 0]) > 0.9
+    detector = Detector(3, preset="light", alarm_rate=0.001)
+    assert np.nanmax(detector.run(values).verdicts.views[3900:3920, 0, -1]) < 15
 
 
 def test_outliers_hardly_change_a_relation():

@@ -24,6 +24,9 @@ FAR = 3.0
 LED_UP = 32
 # A feature that moves by no more than this part of its size does not move.
 STILL = 1e-8
+# A feature whose value is as before is where the others say if it is no further from there than this part of its usual
+# distance. What is left of a switch at rest is next to nothing, but never the same, and a pulse would be without example.
+AT_REST = 0.25
 
 
 class RelationMemory(NamedTuple):
@@ -239,7 +242,10 @@ def relations(
                     said = units[f] - product / share
                     away = given[f] - (memory.centres[signal, f] + spread * said)
                 away = -away if side == LOW else away
-                limit = CLIP * spread / np.sqrt(inverse[f, f]) if related else 0.0
+                usual = spread / np.sqrt(inverse[f, f]) if related else 0.0
+                if given[f] == memory.values[signal, f, (count - 1) % slots] and abs(away) < AT_REST * usual:
+                    away = 0.0
+                limit = CLIP * usual
                 newest[count % newest.shape[0]] = min(max(away, -limit), limit)
                 scores[t, n, f, :] = np.nan
                 if not np.isnan(away):
