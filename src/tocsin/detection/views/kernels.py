@@ -158,7 +158,7 @@ def _take_units(signal: int, memory: ShapeMemory, archive: Archive) -> None:
         rests = np.count_nonzero(newest == middle)
         moves = np.count_nonzero(newest < UNKNOWN) - rests
         if rests > moves > 0:
-            # Where a feature is when it is not at rest: otherwise a switch that seldom moves would outweigh all others.
+            # The mean distance of those that are not at rest: a switch that seldom moves must not outweigh all others.
             spread *= (rests + moves) / moves
         # A signal that has not moved has no unit yet.
         known = archive.units[signal, f] > 0.0

@@ -25,7 +25,7 @@ LED_UP = 32
 # A feature that moves by no more than this part of its size does not move.
 STILL = 1e-8
 # A feature whose value is as before is where the others say if it is no further from there than this part of its usual
-# distance. What is left of a switch at rest is next to nothing, but never the same, and a pulse would be without example.
+# distance. What is left of a switch at rest is next to nothing, but never the same: any pulse would be the furthest.
 AT_REST = 0.25
 
 
