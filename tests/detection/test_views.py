@@ -349,7 +349,7 @@ def test_relations_are_not_learned_from_a_fault_nor_from_what_led_up_to_it():
 
 
 def test_many_features_agree_with_the_oracle():
-    """One never moves, one only later, one is a switch, one repeats another, one is gone at first, some values miss."""
+    """One never moves, one moves late, one is a switch, one repeats another, one begins late; values are missing."""
     rng = np.random.default_rng(6)
     values = rng.normal(size=(420, 3)) @ rng.normal(size=(3, 40)) + 0.4 * rng.normal(size=(420, 40))
     values[:, 0], values[:160, 1], values[:, 2] = 7.0, 3.0, values[:, 3]

@@ -65,7 +65,7 @@ def query_features(values, known, length):
 
 
 def stay(quantiles, context, scale):
-    """If the newest 32 values, half of them known, are one and the same, medians within .01 scales of it are it."""
+    """If the newest 32 values, half of them known, are one and the same, medians within .01 scales of it become it."""
     newest = context[-32:]
     newest = newest[~np.isnan(newest)]
     if newest.size >= 16 and np.all(newest == newest[0]):

@@ -164,7 +164,7 @@ def test_a_constant_goes_on(small, value, length):
 
 
 def test_a_switch_at_rest_is_forecast_to_stay():
-    """The network would be a millionth beside it, which is more than it ever was before the switch moved."""
+    """The network alone would be a millionth away from it: further than before the switch first moved."""
     quantiles = EmbeddedForecaster().forecast([switched_once(), switched_once(at=290), noisy_wave(300)], 32).quantiles
     assert np.all(quantiles[0, :, LEVELS // 2] == 0.0)
     assert np.all(np.diff(quantiles, axis=-1) >= 0)
