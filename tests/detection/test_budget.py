@@ -8,7 +8,7 @@ import pytest
 
 from tests.cases import full
 from tocsin.detection import Detector, Fleet, Verdicts
-from tocsin.detection.incidents.budget import POOL, FalseShare, IncidentBudget
+from tocsin.detection.incidents.budget import POOL, FalseShare, IncidentBudget, Proposal, rhythm
 
 HOURLY = {"interval": "1h", "forecaster": None}
 
@@ -18,9 +18,15 @@ def scores(signals, length, seed=0):
 
 
 def proposals(count, rate, seed):
-    """Peaks of incidents, `(rarity, now)`, that come at a rate and are as rare as they say."""
+    """Incidents `(proposal, now)` that come at a rate and are as rare as they say, each on a signal of its own."""
     rng = np.random.default_rng(seed)
-    return zip(-np.log(rate * rng.uniform(size=count)), np.cumsum(rng.exponential(1 / rate, count)), strict=True)
+    rarities, times = -np.log(rate * rng.uniform(size=count)), np.cumsum(rng.exponential(1 / rate, count))
+    for signal, (rarity, now) in enumerate(zip(rarities.tolist(), times.tolist(), strict=True)):
+        yield Proposal(rarity, signal), now
+
+
+def less_rare(proposal, by):
+    return proposal._replace(rarity=proposal.rarity - by)
 
 
 @pytest.mark.slow
@@ -29,51 +35,123 @@ def test_the_budget_is_kept_whatever_the_signals_claim(claimed):
     """The signals' own rates may be wrong by a factor: what counts is which incident is rarer than which."""
     rate, proposed = 1e-4, 2e-3
     budget, told, now = IncidentBudget(rate), 0, 0.0
-    for rarity, now in proposals(20_000, proposed, seed=3):
-        told += budget.tells(rarity + math.log(claimed), now)
-        budget.learn(rarity + math.log(claimed), now)
-    # 1,000 are allowed. The loop makes the count vary less than a Poisson number would, whose 3 sigma these are.
-    assert abs(told - rate * now) < 95
+    for proposal, now in proposals(20_000, proposed, seed=3):
+        told += budget.tells(less_rare(proposal, -math.log(claimed)), now)
+        budget.learn(less_rare(proposal, -math.log(claimed)), now)
+    # 1,000 are allowed, and the certain ones, a twentieth more. The loop makes the count vary less than a Poisson
+    # number would, whose 3 sigma these are.
+    assert abs(told - 1.05 * rate * now) < 95
 
 
 def test_how_often_something_comes_is_a_rank_among_the_newest_proposals():
     budget, kept = IncidentBudget(1e-4), []
-    for rarity, now in proposals(POOL + 700, 2e-3, seed=4):
-        budget.learn(rarity, now)
-        kept.append((rarity, now))
+    for proposal, now in proposals(POOL + 700, 2e-3, seed=4):
+        budget.learn(proposal, now)
+        kept.append((proposal.rarity, now))
     now = kept[-1][1] + 50.0
     newest = kept[-POOL:]
+    certain = budget._certain(now)
     for rarity in (6.5, 7.0, 8.0):
-        reached = sum(other >= rarity for other, _ in newest)
-        assert budget._how_often(rarity, now) == pytest.approx((1 + reached) / (now - newest[0][1]))
+        reached = sum(certain >= other >= rarity for other, _ in newest)
+        assert budget._how_often(rarity, certain, now) == pytest.approx((1 + reached) / (now - newest[0][1]))
     # Rarer than all: by the fitted tail, a little shrunk to that of the prior.
-    assert 0.5 < budget._how_often(18.0, now) / math.exp(-18.0) < 100
-    assert budget._how_often(22.0, now) < 0.2 * budget._how_often(18.0, now)
+    assert 0.5 < budget._how_often(18.0, certain, now) / math.exp(-18.0) < 100
+    assert budget._how_often(22.0, certain, now) < 0.2 * budget._how_often(18.0, certain, now)
 
 
-def test_a_burst_of_faults_does_not_silence_the_next_one():
-    rate = 1e-4
+def seasoned(rate=1e-4, seed=5):
+    """A budget that has seen 2,000 proposals by chance, and the time since."""
     budget, now = IncidentBudget(rate), 0.0
-    for rarity, now in proposals(2000, 2e-3, seed=5):
-        budget.tells(rarity, now)
-        budget.learn(rarity, now)
-    for _ in range(300):
-        assert budget.tells(25.0, now)
-    assert budget.tells(14.0, now + 1)
+    for proposal, now in proposals(2000, 2e-3, seed=seed):
+        budget.tells(proposal, now)
+        budget.learn(proposal, now)
+    return budget, now
+
+
+def test_what_is_certain_is_told_whatever_was_told_before():
+    """Nine faults of a week are told, and learned, and the tenth is told as they were."""
+    budget, now = seasoned()
+    for number in range(10):
+        fault = Proposal(40.0, signal=10_000 + number)
+        assert budget.tells(fault, now)
+        budget.learn(fault, now)
+
+
+def test_certain_incidents_do_not_use_up_the_budget():
+    once, now = seasoned()
+    often, _ = seasoned()
+    for number in range(10):
+        often.tells(Proposal(60.0, signal=10_000 + number), now)
+        often.learn(Proposal(60.0, signal=10_000 + number), now)
+    chance = [Proposal(rarity, signal=20_000 + at) for at, rarity in enumerate(np.linspace(6, 13, 50).tolist())]
+    told = [budget.tells(one, now + at) for budget in (once, often) for at, one in enumerate(chance)]
+    # 60 are between them only where one is a little rarer than what was certain before the ten.
+    assert sum(told[:50]) == pytest.approx(sum(told[50:]), abs=1)
+    assert sum(told[50:]) > 0
+
+
+@pytest.mark.parametrize("rarity", [20.0, 100.0, 460.0])
+def test_the_number_of_certain_incidents_is_limited(rarity):
+    """Each asks for a tenth more of the next one than the first had to have; the others have to fit into the budget."""
+    budget, now = seasoned()
+    first, told = budget._certain(now), 0
+    for number in range(2000):
+        told += budget.tells(Proposal(rarity, signal=10_000 + number), now)
+        budget.learn(Proposal(rarity, signal=10_000 + number), now)
+    assert 5 < told < 10 * (rarity / first - 1) + 1 + budget.rate * now
+
+
+def test_what_recurs_is_told_three_times():
+    """Repairs, deploys, jobs: however rare each looks by itself, how often they came is how rare they are."""
+    budget, now = seasoned()
+    times = now + np.cumsum(np.random.default_rng(1).uniform(2e3, 5e3, size=8))
+    told = []
+    for number, time in enumerate(times.tolist()):
+        deploy = Proposal(50.0 + number, signal=7, kind=2, evidence=40.0 + 3 * number, start=time)
+        told.append(budget.tells(deploy, time))
+        budget.learn(deploy, time + 30)
+    assert told == [True] * 3 + [False] * 5
+    # Another kind of incident on the same signal, a much severer one, and a much weaker one are news.
+    for other in (deploy._replace(kind=3), deploy._replace(evidence=160.0), deploy._replace(evidence=12.0)):
+        assert budget.tells(other._replace(start=time + 1234.5), time + 1234.5)
+    assert not budget.tells(deploy._replace(start=time + 1234.5), time + 1234.5)
+
+
+def test_what_comes_by_the_clock_is_known_when_it_begins():
+    """At its first alarm an incident has little evidence, and is not yet like the earlier ones at their peaks."""
+    budget, now = seasoned()
+    for day in range(4):
+        start = now + 1440.0 * day + (10 if day == 2 else 0)
+        budget.learn(Proposal(70.0, signal=3, evidence=90.0, start=start), start + 600)
+    on_time = Proposal(30.0, signal=3, evidence=20.0, start=now + 1440.0 * 4)
+    assert not budget.tells(on_time, on_time.start)
+    late = on_time._replace(start=now + 1440.0 * 4.2)
+    assert budget.tells(late, late.start)
+
+
+def test_a_rhythm_needs_three_equal_times_before():
+    starts = np.array([0.0, 1000.0, 2010.0])
+    assert rhythm(starts, 3000.0) == pytest.approx(1000.0, rel=0.02)
+    assert rhythm(starts, 3300.0) == 0.0
+    assert rhythm(starts[1:], 3000.0) == 0.0
+    assert rhythm(np.array([]), 3000.0) == 0.0
+    # Others between them do not matter, and one that is known to come late is not on time early.
+    assert rhythm(np.sort(np.append(starts, [170.0, 1411.0, 2888.0])), 3000.0) == pytest.approx(1000.0, rel=0.02)
 
 
 def test_a_share_of_false_incidents_is_benjamini_and_hochbergs_rule():
     share, chooser, pool, now = 0.2, FalseShare(0.2, 1e-3), [], 0.0
     rng = np.random.default_rng(6)
-    for rarity, now in proposals(400, 1e-3, seed=6):
-        rarity += 12.0 if rng.uniform() < 0.1 else 0.0
+    for proposal, now in proposals(400, 1e-3, seed=6):
+        proposal = less_rare(proposal, -12.0 if rng.uniform() < 0.1 else 0.0)
+        rarity = proposal.rarity
         rates = sorted([math.exp(-other) for other in pool] + [math.exp(-rarity)])
         limit = 0.0
         for rank, rate in enumerate(rates, 1):
             if rate * max(now, 100 / 1e-3) <= share * rank:
                 limit = rate
-        assert chooser.tells(rarity, now) == (math.exp(-rarity) <= limit)
-        chooser.learn(rarity, now)
+        assert chooser.tells(proposal, now) == (math.exp(-rarity) <= limit)
+        chooser.learn(proposal, now)
         pool.append(rarity)
 
 
@@ -157,19 +235,19 @@ def test_what_is_no_budget_is_refused(given, message):
 
 def test_a_saved_budget_does_not_change_with_the_running_one():
     budget = IncidentBudget(1e-4)
-    for rarity, now in proposals(100, 2e-3, seed=6):
-        budget.learn(rarity, now)
+    for proposal, now in proposals(100, 2e-3, seed=6):
+        budget.learn(proposal, now)
     saved = budget.state()
     kept = {name: array.copy() for name, array in saved.items()}
-    budget._pool._rarities[:] = 0.0
-    budget._pool._times[:] = 0.0
+    for array in budget._pool._kept.values():
+        array[:] = 0.0
     assert all(np.array_equal(saved[name], kept[name]) for name in kept)
 
 
 def test_equal_rarities_leave_a_finite_tail():
-    """The mean of equal numbers may be rounded above all of them."""
-    for rarity in np.random.default_rng(7).uniform(5, 20, size=300):
+    for rarity in np.random.default_rng(7).uniform(5, 20, size=300).tolist():
         budget = IncidentBudget(1e-4)
         for number in range(60):
-            budget.learn(rarity if number % 4 == 0 else rarity - 2.0, 1000.0 * number)
-        assert 0 < budget._how_often(rarity + 3, 60_000.0) <= budget._how_often(rarity, 60_000.0)
+            budget.learn(Proposal(rarity if number % 4 == 0 else rarity - 2.0, signal=number), 1000.0 * number)
+        at, beyond = (budget._how_often(one, math.inf, 60_000.0) for one in (rarity, rarity + 3))
+        assert 0 < beyond <= at

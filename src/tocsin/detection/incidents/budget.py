@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +20,57 @@ PROPOSED = 1 / 1000
 LARGEST_SHARE = 5 * PROPOSED
 # How many proposals are kept for ranking new ones.
 POOL = 4096
+# An incident recurs if so many like it came before: how often they came is how rare it is, whatever its evidence.
+FEW = 3
+# An incident is not like others if it has more than so many times their evidence: that is news. Nor is it like much
+# severer ones: a fault does not make everything smaller normal.
+MUCH_MORE = 2.5
+# A job that comes every day or week is known by its time, whatever else it looks like so far: the times between its
+# incidents differ by at most this share of them.
+ON_TIME = 0.02
+# The tail of the pool is measured between its median and this quantile.
+TAIL = 0.98
+
+
+class Proposal(NamedTuple):
+    """An incident as a signal proposes it: `rarity` is minus the log rate of such an incident on this signal alone.
+
+    Incidents of a signal and `kind`, a number, are alike if they have about as much `evidence`, or `start` as long
+    after one another as others did.
+    """
+
+    rarity: float
+    signal: int = 0
+    kind: int = 0
+    evidence: float = 0.0
+    start: float = 0.0
+
+
+def rhythm(starts: NDArray[np.float64], start: float) -> float:
+    """The time between incidents that started then, if a new one keeps to it for the fourth time; else 0.
+
+    >>> rhythm(np.array([100.0, 350.0, 1101.0, 2100.0]), 3100.0)
+    1000.0
+    """
+    for period in np.sort(start - starts):
+        if period > 0.0:
+            late = np.abs(starts[:, np.newaxis] + period * np.arange(1, FEW + 1) - start)
+            if (late <= ON_TIME * period * np.arange(1, FEW + 1)).any(axis=0).all():
+                return float(period)
+    return 0.0
 
 
 class Selection(Protocol):
     """Selects which of the incidents proposed by many signals are reported.
 
-    `rarity` is minus the log rate of such an incident on its own signal, and `now` how long all signals have been
-    watched: the sum of their times, in the unit of the rates.
+    `now` is how long all signals have been watched: the sum of their times, in the unit of the rates.
     """
 
-    def tells(self, rarity: float, now: float) -> bool:
-        """Whether to report an incident that is this rare by now."""
+    def tells(self, proposal: Proposal, now: float, *, joins: bool = False) -> bool:
+        """Whether to report an incident by now; `joins` says that it belongs to what is reported anyway."""
 
-    def learn(self, rarity: float, now: float) -> None:
-        """Record the end of an incident that was this rare."""
+    def learn(self, proposal: Proposal, now: float, *, joined: bool = False) -> None:
+        """Record the end of an incident; `joined` says that it was part of what another one was reported for."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later."""
@@ -43,49 +80,80 @@ class Selection(Protocol):
 
 
 class Pool:
-    """How rare the newest proposals of all signals were, and when they were made."""
+    """The newest proposals of all signals, how rare each was, and when it was made."""
 
     def __init__(self, since: float = 0.0) -> None:
         self._since = since
-        self._rarities, self._times = np.zeros(POOL), np.zeros(POOL)
+        self._kept = {name: np.zeros(POOL) for name in ("rarities", "times", "signals", "kinds", "evidence", "starts")}
         self._count = 0
+
+    def _newest(self, name: str) -> NDArray[np.float64]:
+        return self._kept[name][: self._count]  # all of them once it is full
 
     @property
     def rarities(self) -> NDArray[np.float64]:
-        """How rare each was."""
-        return self._rarities[: self._count]
+        """How rare those were that are ranked."""
+        rarities = self._newest("rarities")
+        return rarities[~np.isnan(rarities)]
 
     def span(self, now: float) -> float:
         """How long the signals were watched while they made them."""
-        oldest = self._times[self._count % POOL] if self._count >= POOL else self._since
+        oldest = self._kept["times"][self._count % POOL] if self._count >= POOL else self._since
         return float(now - oldest)
 
-    def add(self, rarity: float, now: float) -> None:
-        """Keep one more, replacing the oldest if it is full."""
-        self._rarities[self._count % POOL], self._times[self._count % POOL] = rarity, now
+    def rarity(self, proposal: Proposal, now: float) -> float:
+        """How rare a proposal is: what its signal says, or how often those like it came if it recurs."""
+        same = (self._newest("signals") == proposal.signal) & (self._newest("kinds") == proposal.kind)
+        places = np.flatnonzero(same & (MUCH_MORE * self._newest("evidence") >= proposal.evidence))
+        alike = places[self._newest("evidence")[places] <= MUCH_MORE * proposal.evidence]
+        period = rhythm(self._newest("starts")[places], proposal.start)
+        return min(proposal.rarity, self._recurring(alike, now), math.log(period) if period else math.inf)
+
+    def _recurring(self, places: NDArray[np.intp], now: float) -> float:
+        """How rare incidents are that came at these places and now."""
+        if places.size < FEW:
+            return math.inf
+        return math.log(max(now - float(self._kept["times"][places].min()), 1e-9) / places.size)
+
+    def add(self, proposal: Proposal, now: float, *, ranked: bool = True) -> None:
+        """Keep one more, replacing the oldest if it is full.
+
+        If it recurs, those that are like it count as no rarer. One that is not ranked only shows how often those like
+        it come.
+        """
+        rarity = self.rarity(proposal, now)
+        if rarity < proposal.rarity:
+            same = (self._newest("signals") == proposal.signal) & (self._newest("kinds") == proposal.kind)
+            like = same & (self._newest("evidence") <= MUCH_MORE * proposal.evidence)
+            rarities = self._newest("rarities")
+            rarities[like] = np.minimum(rarities[like], rarity)
+        values = (rarity if ranked else math.nan, now, *proposal[1:])
+        for kept, value in zip(self._kept.values(), values, strict=True):
+            kept[self._count % POOL] = value
         self._count += 1
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later."""
         kept = min(self._count, POOL)
-        return {
-            "rarities": self._rarities[:kept].copy(),
-            "times": self._times[:kept].copy(),
-            "count": np.array(self._count),
-        }
+        return {**{name: values[:kept].copy() for name, values in self._kept.items()}, "count": np.array(self._count)}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore what `state()` returned."""
         self._count = int(state["count"])
-        kept = min(self._count, POOL)
-        self._rarities[:kept], self._times[:kept] = state["rarities"], state["times"]
+        for name, values in self._kept.items():
+            values[: min(self._count, POOL)] = state[name]
 
 
 class IncidentBudget:
-    """Reports about this many incidents per time, the rarest of all signals.
+    """Reports about this many incidents per time, the rarest of all signals, and all that are certain.
 
     An incident's rarity on its own signal, about which its past says little, is only a score here: it is ranked among
     the proposals of all signals. The threshold then follows the reported incidents.
+
+    A budget rations what may be chance. An incident far beyond what all signals propose is certain: it is told whatever
+    was told before, does not use up the budget, and is left out of the ranking, so that faults do not make the next
+    ones look ordinary. Each certain incident asks for more of the next one, and time for less, so that their number is
+    limited on any sequence.
 
     Time is the sum over all signals. If it is clock time, which they share, `since` says when it began, and `signals`
     how many there are.
@@ -97,45 +165,80 @@ class IncidentBudget:
         # The threshold follows the reported incidents, within bounds: many true faults must not silence the next ones.
         # At first only the rarest are told: with few proposals, rates far out in heavy tails are too small.
         self._tightest = -12 * self._constants.tightening
-        self._loosened, self._at = self._tightest, since
+        self._loosened, self._surplus, self._at = self._tightest, 0.0, since
 
-    def tells(self, rarity: float, now: float) -> bool:
-        """Whether to report an incident that is this rare by now."""
+    def tells(self, proposal: Proposal, now: float, *, joins: bool = False) -> bool:
+        """Whether to report an incident by now."""
         step = self._constants.tightening
-        passed = max(now - self._at, 0.0)
-        self._loosened = min(self._loosened + step * self.rate * passed, 4 * step)
-        self._at += passed
-        told = self._how_often(rarity, now) < self.rate * math.exp(self._loosened)
-        if told:
+        allowed = self.rate * max(now - self._at, 0.0)
+        self._loosened = min(self._loosened + step * allowed, 4 * step)
+        self._surplus = max(self._surplus - step * allowed, 0.0)
+        self._at = max(now, self._at)
+        rarity = self._pool.rarity(proposal, now)
+        certain = self._certain(now) * (1.0 + step * self._surplus)
+        if rarity > certain:
+            self._surplus += 0.0 if joins else 1.0
+            return True
+        told = self._how_often(rarity, certain, now) < self.rate * math.exp(self._loosened)
+        if told and not joins:
             self._loosened = max(self._loosened - step, self._tightest)
         return told
 
-    def learn(self, rarity: float, now: float) -> None:
-        """Record the end of an incident that was this rare."""
-        self._pool.add(rarity, now)
+    def learn(self, proposal: Proposal, now: float, *, joined: bool = False) -> None:
+        """Record the end of an incident."""
+        self._pool.add(proposal, now, ranked=not joined)
 
-    def _how_often(self, rarity: float, now: float) -> float:
+    def _certain(self, now: float) -> float:
+        """Beyond which rarity an incident is certain: by the tail, it comes at a small part of the budgeted rate.
+
+        The shorter the pool, in times that the budget allows one for, the less is known of the tail.
+        """
+        known = self.rate * self._pool.span(now)
+        return self._tail(now).reaches(self.rate * math.exp(-self._constants.certainty)) * (1.0 + 1.0 / max(known, 1e-9))
+
+    def _how_often(self, rarity: float, certain: float, now: float) -> float:
         """The rate of incidents this rare on any signal."""
         rarities = self._pool.rarities
         if rarities.size < self._constants.least:
             return self.signals * math.exp(-rarity)
-        reached = int(np.count_nonzero(rarities >= rarity))
+        reached = int(np.count_nonzero((rarities >= rarity) & (rarities <= certain)))
         often = (1 + reached) / self._pool.span(now)
-        if reached > 0:
-            return often
-        from tocsin.detection.incidents.rules import evidence_tail  # numba is slow to import
+        return often if reached > 0 else min(self._tail(now).rate(rarity), often)
 
-        begins, count, decay = evidence_tail(rarities, self._constants)
-        return min((1 + count) / self._pool.span(now) * math.exp(-(rarity - begins) / decay), often)
+    def _tail(self, now: float) -> "_Tail":
+        """The tail of the pool, by quantiles: they hardly depend on the few that are faults."""
+        rarities, given = self._pool.rarities, self._constants
+        if rarities.size < given.least:
+            return _Tail(0.0, float(self.signals), given.prior_decay)
+        middle, high = np.quantile(rarities, (0.5, TAIL))
+        beyond = (1.0 - TAIL) * rarities.size
+        decay = (high - middle) / math.log(0.5 / (1.0 - TAIL))
+        decay = (beyond * decay + given.prior * given.prior_decay) / (beyond + given.prior)
+        return _Tail(float(high), (1.0 + beyond) / self._pool.span(now), float(decay))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later."""
-        return {**self._pool.state(), "loop": np.array([self._loosened, self._at])}
+        return {**self._pool.state(), "loop": np.array([self._loosened, self._surplus, self._at])}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore what `state()` returned."""
         self._pool.restore(state)
-        self._loosened, self._at = map(float, state["loop"])
+        self._loosened, self._surplus, self._at = map(float, state["loop"])
+
+
+class _Tail(NamedTuple):
+    """The rates of the rarest proposals: exponential in their rarity."""
+
+    begins: float
+    often: float
+    decay: float
+
+    def rate(self, rarity: float) -> float:
+        return self.often * math.exp(-(rarity - self.begins) / self.decay)
+
+    def reaches(self, rate: float) -> float:
+        """Which rarity has this rate."""
+        return self.begins + self.decay * math.log(self.often / rate)
 
 
 class FalseShare:
@@ -149,15 +252,15 @@ class FalseShare:
         self.share, self.proposed = share, proposed
         self._pool, self._least = Pool(), 2 * constants().least
 
-    def tells(self, rarity: float, now: float) -> bool:
-        """Whether to report an incident that is this rare by now."""
+    def tells(self, proposal: Proposal, now: float, *, joins: bool = False) -> bool:
+        """Whether to report an incident by now."""
         # Judged over a time in which signals propose enough without any fault.
         watched = max(self._pool.span(now), self._least / self.proposed)
-        return bool(mostly_true(np.append(self._pool.rarities, rarity), watched, self.share)[-1])
+        return bool(mostly_true(np.append(self._pool.rarities, proposal.rarity), watched, self.share)[-1])
 
-    def learn(self, rarity: float, now: float) -> None:
-        """Record the end of an incident that was this rare."""
-        self._pool.add(rarity, now)
+    def learn(self, proposal: Proposal, now: float, *, joined: bool = False) -> None:
+        """Record the end of an incident."""
+        self._pool.add(proposal, now)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later."""
@@ -215,8 +318,8 @@ class Sharing:
     def __init__(self, selection: Selection, signals: int, rarest_rate: float) -> None:
         self.selection, self._rarest_rate = selection, rarest_rate
         self._watched = 0  # observations of all signals that could have alarmed
-        self._rarity = np.full(signals, -np.inf)  # how rare the incident of each signal is so far
-        self._told = np.zeros(signals, dtype=bool)
+        self._proposed = np.tile(_NOTHING, (signals, 1))  # the incident of each signal so far
+        self._told, self._joined = np.zeros(signals, dtype=bool), np.zeros(signals, dtype=bool)
 
     def select(self, verdicts: Verdicts, rows: Rows) -> Verdicts:
         """The verdicts with only the selected incidents."""
@@ -228,12 +331,17 @@ class Sharing:
         ends = np.isin(verdicts.state, ENDED)
         for step, column in np.argwhere((verdicts.alarm & able) | ends):
             row, now = rows[column], float(watched[step, column])
+            so_far = Proposal(*self._proposed[row].tolist())
             if not ends[step, column]:
-                self._rarity[row] = max(self._rarity[row], -math.log(verdicts.rate[step, column]))
-                if not self._told[row] and self.selection.tells(float(self._rarity[row]), now):
+                proposal = _grown(so_far, int(row), verdicts, step, column, now)
+                self._proposed[row] = proposal
+                # What begins at once is one event, and is paid for once.
+                joins = bool(opened[step].any())
+                if not self._told[row] and self.selection.tells(proposal, now, joins=joins):
                     self._told[row] = opened[step, column] = told[step:, column] = True
-            elif self._rarity[row] > -np.inf:
-                self.selection.learn(float(self._rarity[row]), now)
+                    self._joined[row] = joins
+            elif so_far.rarity > -np.inf:
+                self.selection.learn(so_far, now, joined=bool(self._joined[row]))
                 self.forget(row)
                 told[step + 1 :, column] = False
         return replace(
@@ -246,18 +354,31 @@ class Sharing:
 
     def forget(self, row: int) -> None:
         """Forget the incident of this signal."""
-        self._rarity[row], self._told[row] = -np.inf, False
+        self._proposed[row], self._told[row], self._joined[row] = _NOTHING, False, False
 
     def state(self) -> dict[str, Any]:
         """Everything needed to resume later."""
-        own = {"watched": np.array(self._watched), "rarity": self._rarity, "told": self._told}
-        return {**own, "selection": self.selection.state()}
+        own = {"watched": np.array(self._watched), "proposed": self._proposed, "told": self._told}
+        return {**own, "joined": self._joined, "selection": self.selection.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state()` returned."""
         self._watched = int(state["watched"])
-        self._rarity[:], self._told[:] = state["rarity"], state["told"]
+        self._proposed[:], self._told[:], self._joined[:] = state["proposed"], state["told"], state["joined"]
         self.selection.restore(state["selection"])
+
+
+_NOTHING = Proposal(-math.inf)
+
+
+def _grown(so_far: Proposal, signal: int, verdicts: Verdicts, step: int, column: int, now: float) -> Proposal:
+    """An incident with one more alarm. Its kind is the feature and the side of its first one."""
+    rarity, evidence = -math.log(verdicts.rate[step, column]), float(verdicts.evidence[step, column])
+    if so_far.rarity > -math.inf:
+        rarity, evidence = max(so_far.rarity, rarity), max(so_far.evidence, evidence)
+        return so_far._replace(rarity=rarity, evidence=evidence)
+    kind = 2 * int(verdicts.cause[step, column, 2]) + int(verdicts.score[step, column] < 0)
+    return Proposal(rarity, signal, kind, evidence, now)
 
 
 Floats = NDArray[np.float64]

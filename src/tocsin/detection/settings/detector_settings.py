@@ -90,6 +90,8 @@ LARGE = 10**9
 # Two cycles have to fit into what is kept of a signal.
 LONGEST_SEASON = 24_576
 EXTRAPOLATION = 100.0
+# Where rates only order incidents, they go on falling with the evidence, as far as numbers can.
+UNLIMITED = 1e200
 
 
 def as_features(name: str, value: Any) -> tuple[str, ...]:
@@ -238,7 +240,7 @@ class DetectorSettings:
     )
     extrapolation: float = setting(
         EXTRAPOLATION, "how many times rarer than the past can show such an estimate may be",
-        least=1, most=1e6, configured=False, presets=_USUAL,
+        least=1, most=UNLIMITED, configured=False, presets=_USUAL,
     )  # fmt: skip
     refresh: int = setting(
         1, "ask the first forecaster only at every n-th observation, to save calls of a slow model", least=1, most=1024,
@@ -553,7 +555,7 @@ def proposing(settings: DetectorSettings, rate: float) -> DetectorSettings:
 
     Their rates need not be calibrated then: they only order incidents by rarity, and are not reported.
     """
-    return replace(settings, alarm_rate=rate, extrapolation=EXTRAPOLATION**2)
+    return replace(settings, alarm_rate=rate, extrapolation=UNLIMITED)
 
 
 def guarantee_of(settings: DetectorSettings, alarm_rate: float, budget: str | float | None, own_past_after: int) -> str:
