@@ -47,6 +47,33 @@ def test_overview_shows_what_needs_somebody_first(opened, monitor):
     assert page.title() == "(3) Signals · Tocsin"
 
 
+def test_signals_come_by_p_as_the_rows_show_it_or_by_name(opened, monitor):
+    monitor.signals["line 1/motor 15/load"] |= {"p": 0.0004, "severity": 1.0}
+    monitor.signals["line 1/motor 8/load"] |= {"p": 0.0004, "severity": 1.5}
+    monitor.signals["line 2/motor 9/load"] |= {"p": 0.3, "severity": 7.0}
+    found = {"kind": "range", "severity": None, "p": None, "explanation": "191 bar, valid is at most 150 bar"}
+    monitor.incidents[5] = data.incident(5, "line 3/motor 10/load", data.now(), **found)
+    page = opened()
+    expect(page.locator(".row[data-state=incident]")).to_have_count(3)
+    first = names(page)
+    assert first[:4] == ["line 3/motor 10/load", PUMP, "plant/pump 4/vibration", "hall/door"]
+    assert first[4:6] == ["line 1/motor 8/load", "line 1/motor 15/load"]
+    rest = [monitor.signals[name]["p"] for name in first[4:]]
+    assert rest == sorted(rest)
+    page.get_by_role("button", name="By name").click()
+    page.wait_for_url(re.compile("sort=name"))
+    page.reload()
+    page.wait_for_selector(".windowed .row")
+    plain = names(page)
+    assert plain.index("line 1/motor 8/load") < plain.index("line 1/motor 15/load") < plain.index("line 2/motor 9/load")
+    page.get_by_role("button", name="Tree", exact=True).click()
+    assert [name for name in names(page) if name.startswith("line")][:2] == ["line 0", "line 1"]
+    page.get_by_role("button", name="By name").click()
+    assert names(page)[:2] == ["line 3", "motor 10/load"]
+    page.get_by_role("button", name="List", exact=True).click()
+    assert names(page)[:3] == first[:3]
+
+
 def test_search_narrows_the_list_and_stays_in_the_address(opened):
     page = opened()
     page.wait_for_selector(".windowed .row")

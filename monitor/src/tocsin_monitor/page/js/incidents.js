@@ -140,11 +140,10 @@ export function isSnoozed(incident) {
 /**
  * The span of an incident in charts; an open one lasts until now.
  * @param {Incident} incident
- * @param {number} [now] milliseconds since 1970
  * @returns {import("./charts/marks.js").Span}
  */
-export function spanOf({ kind, start, end, closed, open, view }, now = Date.now()) {
-  const over = open ? Math.max(now, moment(end)) : moment(kind === "silence" ? closed : end);
+export function spanOf({ kind, start, end, closed, open, view }) {
+  const over = open ? Math.max(Date.now(), moment(end)) : moment(kind === "silence" ? closed : end);
   const [from, to] = [moment(start) / 1000, over / 1000];
   if (kind === "silence") return { from, to, kind };
   return { from, to, kind: view && !OF_MOMENTS.includes(view) ? "stretch" : "incident" };

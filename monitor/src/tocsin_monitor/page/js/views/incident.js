@@ -93,10 +93,10 @@ export function incident(main, route) {
  */
 function around(incident) {
   const signal = fleet.signals.get(incident.signal);
-  // Up to the newest observation, not to the clock: there is nothing to see in between.
-  const span = spanOf(incident, signal?.last_time ? moment(signal.last_time) : undefined);
-  const { from } = onsetSpans(incident)[0] ?? span;
-  const { to } = span;
+  const { from } = onsetSpans(incident)[0] ?? spanOf(incident);
+  // An open one up to the newest observation, not to the clock: there is nothing to see in between.
+  const newest = incident.open ? moment(signal?.last_time) / 1000 : NaN;
+  const to = Number.isNaN(newest) ? spanOf(incident).to : Math.max(newest, moment(incident.end) / 1000);
   const step = paceOf(signal);
   const margin = Math.max(AROUND * step * 1000 || HOUR, ((to - from) * 1000) / 2);
   return { from: new Date(from * 1000 - margin).toISOString(), to: new Date(to * 1000 + margin).toISOString() };

@@ -1,4 +1,4 @@
-/** All signals, as a list with the ones that need attention first, or by the levels of their names. */
+/** All signals, with the ones that need attention first or by name, as a list or by the levels of their names. */
 
 import { address, note } from "../address.js";
 import { get } from "../api.js";
@@ -8,7 +8,7 @@ import { OpenEvents } from "../event_list.js";
 import { fleet } from "../fleet.js";
 import { count } from "../format.js";
 import { moving } from "../keys.js";
-import { FILTERS, RARE, bySignal, matches, ordered, stateOf } from "../order.js";
+import { FILTERS, RARE, byName, bySignal, matches, ordered, stateOf } from "../order.js";
 import { emptyOverview, falseAlarms, levelPath } from "../overview_parts.js";
 import { overviewRow } from "../overview_row.js";
 import { allowed } from "../role.js";
@@ -36,6 +36,7 @@ const toggled = new Map();
 export function overview(main, route) {
   let filter = route.query.get("filter") ?? "all";
   let asTree = route.query.get("view") === "tree";
+  let named = route.query.get("sort") === "name";
   const level = route.query.get("level") ?? "";
   let sorted = /** @type {Signal[]} */ ([]);
   let rows = /** @type {TreeRow[]} */ ([]);
@@ -75,6 +76,7 @@ export function overview(main, route) {
   const kinds = [false, true].map((tree) =>
     el("button", { type: "button", onclick: () => arrange(tree) }, tree ? "Tree" : "List"),
   );
+  const inOrder = el("button", { type: "button", onclick: order }, "By name");
   const head = el(
     "div",
     { class: "row head", "aria-hidden": "true" },
@@ -91,6 +93,7 @@ export function overview(main, route) {
       search,
       filters,
       el("div", { class: "filters", role: "group", "aria-label": "Arrangement" }, ...kinds),
+      inOrder,
       bulk.button,
       allowed("write") && el("a", { class: "button", href: "#/import" }, "Import history"),
     ),
@@ -104,7 +107,8 @@ export function overview(main, route) {
 
   /** What the address says, but for the level. */
   function shownNow() {
-    return { filter: filter === "all" ? null : filter, search: search.value, view: asTree ? "tree" : null };
+    const [view, sort] = [asTree ? "tree" : null, named ? "name" : null];
+    return { filter: filter === "all" ? null : filter, search: search.value, view, sort };
   }
 
   /** @param {boolean} step whether Back is to undo it */
@@ -123,6 +127,12 @@ export function overview(main, route) {
   /** @param {boolean} tree */
   function arrange(tree) {
     asTree = tree;
+    remember(true);
+  }
+
+  function order() {
+    named = !named;
+    sort();
     remember(true);
   }
 
@@ -153,7 +163,7 @@ export function overview(main, route) {
   }
 
   function sort() {
-    sorted = ordered(fleet.signals.values(), open);
+    sorted = named ? byName(fleet.signals.values()) : ordered(fleet.signals.values(), open);
     sortedAt = performance.now();
   }
 
@@ -172,7 +182,7 @@ export function overview(main, route) {
       if ((!wanted || state === wanted) && matches(signal, words)) shown.push(signal);
     }
     rows = asTree
-      ? treeRows(treeOf(shown, open, level), (one) => toggled.get(one.path) ?? (one.total <= FEW || words !== ""))
+      ? treeRows(treeOf(shown, open, level), (one) => toggled.get(one.path) ?? (one.total <= FEW || words !== ""), named)
       : shown.map((signal) => ({ signal, depth: 0, label: signal.name }));
     selection.show(shown.map(({ name }) => name));
     list.show(rows);
@@ -183,6 +193,7 @@ export function overview(main, route) {
       buttons[at].button.hidden = RARE.includes(name) && name !== filter && !counts[state ?? "all"];
     });
     kinds.forEach((button, at) => button.setAttribute("aria-pressed", String(asTree === Boolean(at))));
+    inOrder.setAttribute("aria-pressed", String(named));
     table.classList.toggle("tree", asTree);
     head.hidden = table.hidden = shown.length === 0;
     eventBox.hidden = words !== ""; // whoever searches wants what is found in sight

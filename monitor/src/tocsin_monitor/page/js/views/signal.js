@@ -124,7 +124,7 @@ export function signal(main, route) {
 
   function spans() {
     const good = referenceSpans(fleet.signals.get(name));
-    return [...good, ...(columns?.maintenance() ?? []), ...incidents.map((one) => spanOf(one))];
+    return [...good, ...(columns?.maintenance() ?? []), ...incidents.map(spanOf)];
   }
 
   /** What is in sight: a range up to the newest observation moves on with each. */
