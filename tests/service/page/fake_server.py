@@ -225,6 +225,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return known and self._part(part, known, query, body)
             case ["incidents"]:
                 return {"incidents": self._incidents(query)}
+            case ["incidents", "count"]:
+                return {"count": len(self._incidents(query))}
             case ["incidents", number]:
                 return fake.incidents.get(int(number))
             case ["incidents", number, action]:
@@ -305,6 +307,10 @@ class _Handler(BaseHTTPRequestHandler):
             found = [one for one in found if one["signal"] == query["signal"][0]]
         if "suppressed" in query:
             found = [one for one in found if one["suppressed"]]
+        if "withheld" in query:
+            found = [one for one in found if one["withheld"] and one["end"] >= query["since"][0]]
+        if query.get("order") == ["rarest"]:
+            found.sort(key=lambda one: -one["return_period"])
         return found
 
     def _change(self, action: str, body: Any) -> dict[str, Any]:

@@ -476,6 +476,34 @@ def test_incidents_that_recur_and_what_their_labels_suppressed(opened, monitor):
     assert monitor.calls[-1][2]["hold"] is False
 
 
+def test_what_a_budget_withheld_is_a_line_that_opens_it_the_rarest_first(opened, monitor):
+    page = opened("#/incidents")
+    page.wait_for_selector(".card")
+    line = page.get_by_role("link", name="withheld by the budget")
+    expect(line).to_have_count(0)
+    start, over = data.now() - 600 * data.STEP, {"open": False, "ended": "returned", "withheld": True, "event": None}
+    for number, period in ((11, 90.0), (12, 9000.0), (13, 900.0)):
+        monitor.incidents[number] = data.incident(number, PUMP, start, return_period=period, **over)
+    monitor.incidents[14] = data.incident(14, PUMP, start - timedelta(days=8), **over)
+    page.wait_for_selector(".connection.live")
+    monitor.push("incident", monitor.incidents[13])
+    expect(line).to_have_text("3 withheld by the budget")
+    page.goto(f"{monitor.url}/#/incidents?show=all")
+    expect(line).to_have_text("3 withheld by the budget")
+    line.click()
+    expect(page.locator("main")).to_contain_text("the rarest first")
+    cards = page.locator(".card")
+    expect(cards).to_have_count(3)
+    assert [card.get_attribute("data-id") for card in cards.all()] == ["12", "13", "11"]
+    expect(cards.first).to_contain_text("not reported")
+    page.get_by_role("button", name="Acknowledge").first.click()
+    expect(cards.first).to_contain_text("acknowledged by ana")
+    assert [card.get_attribute("data-id") for card in cards.all()] == ["12", "13", "11"]
+    cards.first.locator("a.title").click()
+    expect(page.locator("h1")).to_have_text("Incident 12")
+    expect(page.locator(".charts canvas")).to_have_count(2)
+
+
 def test_incident_page_shows_the_chart_and_the_feature(opened):
     page = opened("#/incidents/3")
     expect(page.locator(".charts canvas")).to_have_count(3)

@@ -167,6 +167,12 @@ IncidentOut = model_of(
 Incidents = list_of("Incidents", "Incidents, the newest first.", "incidents", IncidentOut)
 
 
+class IncidentCount(BaseModel):
+    """How many incidents there are."""
+
+    count: int
+
+
 class AnnotationOut(BaseModel):
     """An incident as an annotation of a chart."""
 

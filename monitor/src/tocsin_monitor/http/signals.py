@@ -231,14 +231,15 @@ class RecentReply(BaseModel):
     recent: dict[str, list[Point]]
 
 
-def _pace(points: Sequence[RecentPoint]) -> float | None:
+def pace_of(points: Sequence[RecentPoint]) -> float | None:
+    """The usual seconds between two of these observations; None if there are not two."""
     gaps = [(after.time - before.time) / 1e9 for before, after in pairwise(points[-16:])]
     return statistics.median(gaps) if gaps else None
 
 
 def _column_entries(status: SignalStatus) -> dict[str, Any]:
     features = None if status.features == ("value",) else status.features
-    return {**json_of(SignalStatus, status, _NOT_SHOWN), "features": features, "pace": _pace(status.recent)}
+    return {**json_of(SignalStatus, status, _NOT_SHOWN), "features": features, "pace": pace_of(status.recent)}
 
 
 @router.get("/overview", summary="All signals as columns", response_model=Overview)
