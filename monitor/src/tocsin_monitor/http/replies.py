@@ -377,6 +377,17 @@ class StatusOut(BaseModel):
     sinks: list[ConnectionOut]  # type: ignore[valid-type]
 
 
+class TestMessageOut(BaseModel):
+    """What became of the test message to a sink."""
+
+    name: str = Field(description="The sink's name.")
+    delivered: bool = Field(description="Whether it has accepted the message.")
+    error: str | None = Field(description="Why it has not.")
+
+
+TestMessages = list_of("TestMessages", "What became of the test message to each sink.", "sinks", TestMessageOut)
+
+
 ReloadedOut = model_of("ReloadedOut", "What became of the settings file.", Reloaded)
 
 
