@@ -31,9 +31,11 @@ export function sinkTests(changed) {
     /** @param {string | null} name of a sink; null for all of them */
     button(name) {
       const words = name === null ? "Send test messages to all" : "Send test message";
+      const label = name === null ? words : `${words} to ${name}`;
+      const press = () => sending || send(name);
       return el(
         "button",
-        { type: "button", "data-test": name ?? "", "aria-disabled": String(sending), onclick: () => sending || send(name) },
+        { type: "button", "data-test": name ?? "", "aria-label": label, "aria-disabled": String(sending), onclick: press },
         words,
       );
     },
