@@ -41,6 +41,7 @@ export function overview(main, route) {
   let sorted = /** @type {Signal[]} */ ([]);
   let rows = /** @type {TreeRow[]} */ ([]);
   let sortedAt = 0;
+  let unsorted = true;
   let pointedAt = 0;
   let frame = 0;
   let open = bySignal(fleet.open.values());
@@ -132,7 +133,7 @@ export function overview(main, route) {
 
   function order() {
     named = !named;
-    sort();
+    unsorted = true;
     remember(true);
   }
 
@@ -165,10 +166,12 @@ export function overview(main, route) {
   function sort() {
     sorted = named ? byName(fleet.signals.values()) : ordered(fleet.signals.values(), open);
     sortedAt = performance.now();
+    unsorted = false;
   }
 
   function draw() {
     frame = 0;
+    if (unsorted) sort(); // once for hundreds of incidents that open together
     const wanted = FILTERS.find(([name]) => name === filter)?.[2] ?? null;
     const words = search.value.trim();
     /** @type {Record<string, number>} */
@@ -204,8 +207,9 @@ export function overview(main, route) {
   function changed(kind) {
     if (kind !== "signals") open = bySignal(fleet.open.values());
     const now = performance.now();
-    const due = kind === "signals" ? now - sortedAt > SORT_EVERY : true;
-    if (kind === "all" || (due && now - pointedAt > POINTER_RESTS_AFTER)) sort();
+    // New values change no names.
+    const due = kind !== "signals" || (named ? sortedAt === -Infinity : now - sortedAt > SORT_EVERY);
+    if (kind === "all" || (due && now - pointedAt > POINTER_RESTS_AFTER)) unsorted = true;
     else if (due) sortedAt = -Infinity;
     frame ||= requestAnimationFrame(draw);
   }
@@ -223,7 +227,6 @@ export function overview(main, route) {
   themeChanges.addEventListener("change", redraw);
   const unlisten = fleet.listen(changed);
   const clock = setInterval(() => changed("signals"), 1000);
-  sort();
   draw();
   promised();
   scrollTo(0, scrolledTo);
