@@ -11,6 +11,7 @@ import pytest
 
 from tests.service.engine.helpers import until
 from tests.service.process import MonitorProcess
+from tocsin_monitor.sinks.testing import MARK
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,4 +62,7 @@ def test_a_new_kind_of_sink_is_told_of_incidents(package: Path, tmp_path: Path) 
             client.put("/signals/plant/pump", json={"silent_after": 0.2}).raise_for_status()
             client.post("/observations", json={"signal": "plant/pump", "value": 1.0}).raise_for_status()
             until(told.exists)
-    assert told.read_text().startswith("firing plant/pump")
+            assert told.read_text().startswith("firing plant/pump")
+            tested = client.post("/sinks/test", json={"name": "plant"}).json()["sinks"]
+    assert tested == [{"name": "plant", "delivered": True, "error": None}]
+    assert f"firing {MARK} nothing is wrong\nresolved {MARK} nothing is wrong\n" in told.read_text()

@@ -279,6 +279,9 @@ class FakeNeighbour:
     name: str
     health: FakeHealth = field(default_factory=FakeHealth)
 
+    async def test(self) -> str | None:
+        return None
+
 
 class FakeMonitor:
     def __init__(self, folder: Path, **server: Any) -> None:

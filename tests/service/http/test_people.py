@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tests.service.store.helpers import incident as incident_row
 from tests.service.store.helpers import tell
 from tocsin import __version__
 from tocsin_monitor.as_json import time_text
@@ -45,6 +46,41 @@ def test_incidents_are_listed_newest_first(client: Client, incident: str, monito
     assert found["features"] == {"a": 1.0, "b": 3.0}
     assert (found["view"], found["return_period"], found["severity"]) == ("movement", 1000.0, 3.0)
     assert found["explanation"] == "b: has not moved for 32 observations"
+
+
+def test_what_a_budget_withheld_is_counted_and_ranked(client: Client, monitor: FakeMonitor) -> None:
+    """By time: every hour, once in 10 observations is rarer than every second, once in 1,000 of them."""
+    for signal, step in (("slow", 3600), ("fast", 1)):
+        rows = [{"signal": signal, "time": 1767225600 + step * at, "value": 1} for at in range(3)]
+        client.post(f"{URL}/observations", json=rows)
+    made = [
+        ("fast", 1000.0, 3.0),
+        ("slow", 10.0, 2.0),
+        ("fast", 500.0, 9.0),
+        ("fast", 1000.0, 4.0),
+        ("slow", None, None),
+    ]
+    for at, (signal, period, severity) in enumerate(made):
+        row = monitor.engine.statuses[signal].id
+        facts = incident_row(row, 10**18 + at, return_period=period, severity=severity, open=False)
+        with monitor.store.transaction() as writer:
+            writer.change_incident(writer.put_incident(facts), withheld=at != 2)
+
+    def numbers(query: str) -> list[int]:
+        return [one["id"] for one in client.get(f"{URL}/incidents?{query}").json()["incidents"]]
+
+    def count(query: str) -> int:
+        return int(client.get(f"{URL}/incidents/count?{query}").json()["count"])
+
+    assert numbers("withheld=true") == [5, 4, 2, 1]
+    assert numbers("withheld=false") == [3]
+    assert numbers("withheld=true&order=rarest") == [2, 4, 1, 5]
+    assert numbers("order=rarest&limit=3&before=5") == [2, 4, 1]
+    assert numbers("order=rarest&signal=fast") == [4, 1, 3]
+    assert (count(""), count("withheld=true"), count("withheld=true&signal=fast")) == (5, 4, 2)
+    assert (count("withheld=true&open=true"), count("like=1"), count("since=2200-01-01")) == (0, 1, 0)
+    assert client.get(f"{URL}/incidents/count?signal=x").status_code == 404
+    assert client.get(f"{URL}/incidents?order=severest").status_code == 422
 
 
 def test_people_acknowledge_snooze_and_label(client: Client, incident: str) -> None:

@@ -114,6 +114,7 @@ def test_roles_allow_what_is_theirs(monitor: FakeMonitor) -> None:
         ("GET", "/signals/a/-/reference", {}, "read"),
         ("POST", "/maintenance", {"json": {"pattern": "*", "start": 1767225600, "end": 1767225601}}, "operate"),
         ("GET", "/signals/a/-/state", {}, "admin"),
+        ("POST", "/sinks/test", {}, "admin"),
         ("GET", "/tokens", {}, "admin"),
         ("POST", "/tokens", {"json": {"name": "x", "role": "read"}}, "admin"),
         ("DELETE", "/tokens/x", {}, "admin"),

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -72,6 +73,28 @@ def test_signals_are_chosen_by_name_silence_and_incident(client: Client, monitor
     assert client.get(f"{URL}?recent=1").json()["signals"][0]["recent"] == [
         ["2026-01-01T00:00:01.000Z", 2.0, 0.25, False]
     ]
+
+
+def test_signals_come_by_name_or_the_most_unusual_first(client: Client, monitor: FakeMonitor) -> None:
+    for name in ("a", "b", "c", "d", "e", "f"):
+        observe(client, name, 1.0)
+    statuses = monitor.engine.statuses
+    nan = float("nan")
+    for name, p, severity, more in (
+        ("a", nan, nan, {}), ("b", 0.5, 0.4, {}), ("c", 0.01, 1.0, {}), ("d", 0.01, 2.0, {}),
+        ("e", 0.9, 0.1, {"incident": 7}), ("f", 0.001, 3.0, {"incident": 8, "silent": True}),
+    ):  # fmt: skip
+        statuses[name] = replace(statuses[name], p=p, severity=severity, **more)
+
+    def names(query: str) -> list[str]:
+        return [one["name"] for one in client.get(f"{URL}?{query}").json()["signals"]]
+
+    assert names("order=name") == names("") == ["a", "b", "c", "d", "e", "f"]
+    assert names("order=unusual") == ["e", "f", "d", "c", "b", "a"]
+    assert names("order=unusual&limit=2") == ["e", "f"]
+    statuses["a"] = replace(statuses["a"], quarantined="its state cannot be read")
+    assert names("order=unusual&limit=1") == ["a"]
+    assert client.get(f"{URL}?order=severity").status_code == 422
 
 
 def test_history_is_cut_where_asked(client: Client) -> None:

@@ -43,7 +43,7 @@ class FakeMonitor:
         self.templates = [data.template("line */motor *", detector={"alarm_rate": "1/day"})]
         self.affected: dict[str, list[str]] = {"signals": [], "own": []}  # by a changed template
         self.details: dict[str, Any] = {}  # what is different in the details of signals
-        self.failures: dict[str, str] = {}  # why something for many fails, by signal
+        self.failures: dict[str, str] = {}  # why something for many fails, by signal or sink
         self.role, self.token = "admin", None
         self.reachable = True
         self.calls: list[tuple[str, str, Any]] = []
@@ -193,6 +193,12 @@ class _Handler(BaseHTTPRequestHandler):
             case ["access-log"]:
                 rest = [one for one in fake.deeds if one["id"] < int(query.get("before", [10**9])[0])]
                 return {"access_log": rest[: int(query["limit"][0])]}
+            case ["sinks", "test"]:
+                chosen = [
+                    one for one in self._look_up("/status", {}, None)["sinks"] if body["name"] in (None, one["name"])
+                ]
+                told = [(one["name"], fake.failures.get(one["name"])) for one in chosen]
+                return {"sinks": [{"name": name, "delivered": not error, "error": error} for name, error in told]}
             case ["status"]:
                 return fake.status or data.status(len(fake.signals), data.now())
             case ["templates"] if body:
@@ -225,6 +231,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return known and self._part(part, known, query, body)
             case ["incidents"]:
                 return {"incidents": self._incidents(query)}
+            case ["incidents", "count"]:
+                return {"count": len(self._incidents(query))}
             case ["incidents", number]:
                 return fake.incidents.get(int(number))
             case ["incidents", number, action]:
@@ -305,6 +313,10 @@ class _Handler(BaseHTTPRequestHandler):
             found = [one for one in found if one["signal"] == query["signal"][0]]
         if "suppressed" in query:
             found = [one for one in found if one["suppressed"]]
+        if "withheld" in query:
+            found = [one for one in found if one["withheld"] and one["end"] >= query["since"][0]]
+        if query.get("order") == ["rarest"]:
+            found.sort(key=lambda one: -one["return_period"])
         return found
 
     def _change(self, action: str, body: Any) -> dict[str, Any]:

@@ -136,6 +136,29 @@ def test_the_status_names_what_is_wrong(opened, monitor):
     expect(page.locator(".panel h2")).to_have_text(["Monitor", "Sources", "Sinks", "Templates"])
 
 
+def test_sinks_are_tried_out_on_the_page(opened, monitor):
+    told = data.status(3, data.now())
+    monitor.status = told | {"sinks": [told["sinks"][0], {**told["sinks"][0], "name": "plant mail"}]}
+    monitor.failures["plant mail"] = "all recipients are refused: a@plant.example: 550 unknown"
+    page = opened("#/status")
+    cards = page.locator(".panel", has_text="Sinks").locator(".card")
+    button = cards.first.get_by_role("button", name="Send test message")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".notice")).to_have_text("1 of 1 test message delivered")
+    expect(cards.first).to_contain_text("Test message delivered at")
+    expect(button).to_be_focused()  # though the panel is a new one
+    assert monitor.calls == [("POST", "/sinks/test", {"name": "pager"})]
+    page.get_by_role("button", name="Send test messages to all").click()
+    expect(cards.last).to_contain_text("not delivered: all recipients are refused: a@plant.example: 550 unknown")
+    expect(page.locator(".notice.failed")).to_have_text("1 of 2 test messages delivered")
+    assert monitor.calls[-1] == ("POST", "/sinks/test", {"name": None})
+    monitor.role = "write"
+    page.reload()
+    expect(cards).to_have_count(2)
+    expect(page.get_by_role("button", name="Send test message")).to_have_count(0)
+
+
 def test_words_of_the_head_are_whole_on_a_phone(opened, monitor):
     stop_gateway(monitor)
     page = opened(width=390)

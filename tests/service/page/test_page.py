@@ -47,6 +47,33 @@ def test_overview_shows_what_needs_somebody_first(opened, monitor):
     assert page.title() == "(3) Signals · Tocsin"
 
 
+def test_signals_come_by_p_as_the_rows_show_it_or_by_name(opened, monitor):
+    monitor.signals["line 1/motor 15/load"] |= {"p": 0.0004, "severity": 1.0}
+    monitor.signals["line 1/motor 8/load"] |= {"p": 0.0004, "severity": 1.5}
+    monitor.signals["line 2/motor 9/load"] |= {"p": 0.3, "severity": 7.0}
+    found = {"kind": "range", "severity": None, "p": None, "explanation": "191 bar, valid is at most 150 bar"}
+    monitor.incidents[5] = data.incident(5, "line 3/motor 10/load", data.now(), **found)
+    page = opened()
+    expect(page.locator(".row[data-state=incident]")).to_have_count(3)
+    first = names(page)
+    assert first[:4] == ["line 3/motor 10/load", PUMP, "plant/pump 4/vibration", "hall/door"]
+    assert first[4:6] == ["line 1/motor 8/load", "line 1/motor 15/load"]
+    rest = [monitor.signals[name]["p"] for name in first[4:]]
+    assert rest == sorted(rest)
+    page.get_by_role("button", name="By name").click()
+    page.wait_for_url(re.compile("sort=name"))
+    page.reload()
+    page.wait_for_selector(".windowed .row")
+    plain = names(page)
+    assert plain.index("line 1/motor 8/load") < plain.index("line 1/motor 15/load") < plain.index("line 2/motor 9/load")
+    page.get_by_role("button", name="Tree", exact=True).click()
+    assert [name for name in names(page) if name.startswith("line")][:2] == ["line 0", "line 1"]
+    page.get_by_role("button", name="By name").click()
+    assert names(page)[:2] == ["line 3", "motor 10/load"]
+    page.get_by_role("button", name="List", exact=True).click()
+    assert names(page)[:3] == first[:3]
+
+
 def test_search_narrows_the_list_and_stays_in_the_address(opened):
     page = opened()
     page.wait_for_selector(".windowed .row")
@@ -447,6 +474,34 @@ def test_incidents_that_recur_and_what_their_labels_suppressed(opened, monitor):
     page.get_by_role("button", name="Save").click()
     expect(card.first.locator(".tags")).to_contain_text("not interesting")
     assert monitor.calls[-1][2]["hold"] is False
+
+
+def test_what_a_budget_withheld_is_a_line_that_opens_it_the_rarest_first(opened, monitor):
+    page = opened("#/incidents")
+    page.wait_for_selector(".card")
+    line = page.get_by_role("link", name="withheld by the budget")
+    expect(line).to_have_count(0)
+    start, over = data.now() - 600 * data.STEP, {"open": False, "ended": "returned", "withheld": True, "event": None}
+    for number, period in ((11, 90.0), (12, 9000.0), (13, 900.0)):
+        monitor.incidents[number] = data.incident(number, PUMP, start, return_period=period, **over)
+    monitor.incidents[14] = data.incident(14, PUMP, start - timedelta(days=8), **over)
+    page.wait_for_selector(".connection.live")
+    monitor.push("incident", monitor.incidents[13])
+    expect(line).to_have_text("3 withheld by the budget")
+    page.goto(f"{monitor.url}/#/incidents?show=all")
+    expect(line).to_have_text("3 withheld by the budget")
+    line.click()
+    expect(page.locator("main")).to_contain_text("the rarest first")
+    cards = page.locator(".card")
+    expect(cards).to_have_count(3)
+    assert [card.get_attribute("data-id") for card in cards.all()] == ["12", "13", "11"]
+    expect(cards.first).to_contain_text("not reported")
+    page.get_by_role("button", name="Acknowledge").first.click()
+    expect(cards.first).to_contain_text("acknowledged by ana")
+    assert [card.get_attribute("data-id") for card in cards.all()] == ["12", "13", "11"]
+    cards.first.locator("a.title").click()
+    expect(page.locator("h1")).to_have_text("Incident 12")
+    expect(page.locator(".charts canvas")).to_have_count(2)
 
 
 def test_incident_page_shows_the_chart_and_the_feature(opened):

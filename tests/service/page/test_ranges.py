@@ -9,6 +9,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="the page's tests n
 
 from tests.service.page import fake_data as data  # noqa: E402
 from tests.service.page.fake_data import of_signal  # noqa: E402
+from tests.service.page.fake_server import fill  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -155,3 +156,101 @@ def test_filters_can_be_undone(opened):
     expect(page.locator(".filter.silent")).to_have_attribute("aria-pressed", "true")
     page.go_back()
     expect(page.locator(".filter.all")).to_have_attribute("aria-pressed", "true")
+
+
+#: Where the line of the values is in the first chart: how far from the left and from the top, from 0 to 1.
+EXTENT = """async () => {
+    const { colour } = await import('/static/js/theme.js');
+    const pen = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    pen.fillStyle = colour('--value');
+    pen.fillRect(0, 0, 1, 1);
+    const wanted = pen.getImageData(0, 0, 1, 1).data;
+    const over = document.querySelector('.charts .u-over');
+    const canvas = document.querySelector('.charts canvas');
+    const { data, width } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    const [across, down] = [[], []];
+    for (let at = 0; at < data.length; at += 4) {
+        if ([0, 1, 2].some(part => Math.abs(data[at + part] - wanted[part]) > 24) || data[at + 3] < 200) continue;
+        across.push(((at / 4) % width - over.offsetLeft) / over.offsetWidth);
+        down.push((Math.floor(at / 4 / width) - over.offsetTop) / over.offsetHeight);
+    }
+    const ends = found => [found.reduce((a, b) => Math.min(a, b), 9), found.reduce((a, b) => Math.max(a, b), -9)];
+    return [...ends(across), ...ends(down)];
+}"""
+
+
+def extent(page) -> tuple[float, float, float, float]:
+    """The left, right, upper and lower end of the line of the values, once it is drawn as it stays."""
+    before, found = None, page.evaluate(EXTENT)
+    while before != found:
+        page.wait_for_timeout(400)
+        before, found = found, page.evaluate(EXTENT)
+    return found
+
+
+def test_a_range_ends_at_the_newest_observation_however_old_that_is(opened, monitor):
+    monitor.now = data.now() - timedelta(days=300)
+    fill(monitor)
+    page = opened(of_signal(PUMP))
+    page.wait_for_selector(".charts canvas")
+    expect(page.get_by_role("button", name="1h", exact=True)).to_have_attribute("aria-pressed", "true")
+    stored = 2000 * data.STEP
+    lengths = {"1h": 1, "6h": 6, "1d": 24, "7d": 7 * 24, "30d": 30 * 24}
+    for name, hours in lengths.items():
+        page.get_by_role("button", name=name, exact=True).click()
+        page.wait_for_url(re.compile(f"range={name}"))
+        left, right, *_ = extent(page)
+        length = timedelta(hours=hours)
+        asked = monitor.now - datetime.fromisoformat(monitor.histories[-1]["from"])
+        assert abs(asked - length) < timedelta(seconds=1)
+        assert right > 0.99, name
+        assert left == pytest.approx(1 - min(stored / length, 1), abs=0.02), name
+        assert page.get_by_label("Range to").input_value() == page.evaluate(
+            "async time => (await import('/static/js/zone.js')).toInput(Date.parse(time))", data.text(monitor.now)
+        )
+    page.get_by_role("button", name="all", exact=True).click()
+    page.wait_for_url(re.compile("range=all"))
+    left, right, *_ = extent(page)
+    assert (left, right) == pytest.approx((0, 1), abs=0.01)
+
+
+def test_an_open_incident_of_old_data_is_shown_around_it_not_until_now(opened, monitor):
+    monitor.now = data.now() - timedelta(days=300)
+    fill(monitor)
+    page = opened("#/incidents/2")
+    page.wait_for_selector(".charts canvas")
+    start = datetime.fromisoformat(monitor.histories[-1]["from"])
+    assert monitor.now - start < timedelta(hours=1)
+
+
+@pytest.mark.parametrize("level", [0.0, 130.0])
+def test_values_set_the_scale_of_a_chart_and_a_wide_band_does_not(opened, monitor, monkeypatch, level):
+    def history(count, features, seed, end):
+        columns = usual(count, features, seed, end)
+        wide = {"low": [[-1300.0] * count], "high": [[1500.0] * count], "forecast": [[level + 900.0] * count]}
+        return {**columns, **wide, "value": [[level + spread * (at % 2) for at in range(count)]]}
+
+    usual = data.history
+    monkeypatch.setattr(data, "history", history)
+    spread = 0.25
+    page = opened(of_signal(PUMP))
+    page.wait_for_selector(".charts canvas")
+    *_, top, bottom = extent(page)
+    assert (top, bottom) == pytest.approx((1 / 12, 11 / 12), abs=0.02)
+    spread = 0.0  # of a constant, there is room around it
+    page.reload()
+    page.wait_for_selector(".charts canvas")
+    *_, top, bottom = extent(page)
+    assert (top, bottom) == pytest.approx((0.5, 0.5), abs=0.02)
+
+
+def test_numbers_on_an_axis_can_be_told_apart(opened):
+    page = opened()
+    labels = page.evaluate(
+        """async given => {
+            const { axisLabels } = await import('/static/js/charts/parts.js');
+            return given.map(([at, step]) => axisLabels(null, at, 0, 0, step));
+        }""",
+        [[[1013.25, 1013.5, None], 0.25], [[1234560, 1234570], 10], [[0, 50, 100], 50], [[0.001, 0.0015], 0.0005]],
+    )
+    assert labels == [["1013.25", "1013.50", ""], ["1234560", "1234570"], ["0", "50", "100"], ["0.001", "0.0015"]]

@@ -18,6 +18,7 @@ from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks.alertmanager import AlertmanagerSink
 from tocsin_monitor.sinks.alerts import fingerprint
 from tocsin_monitor.sinks.outbox import Outbox
+from tocsin_monitor.sinks.testing import MARK
 
 MONITOR = Settings(server={"external_url": "https://tocsin.example"})
 
@@ -30,6 +31,20 @@ def alerts(server: Alertmanager) -> list[dict[str, Any]]:
 def box(server: Alertmanager, office: Office, metrics: Metrics, **given: Any) -> Outbox:
     settings = SinkSettings(**{"name": "sink", "url": server.url, "refresh": 0.4, **given})
     return Outbox(AlertmanagerSink(settings, MONITOR), office.store, office.write, metrics, poll=0.05)
+
+
+def test_a_test_message_fires_and_expires(alertmanager: Alertmanager, office: Office, metrics: Metrics) -> None:
+    """What ends at once, Alertmanager would tell nobody."""
+
+    async def test() -> None:
+        made = box(alertmanager, office, metrics)
+        async with Running(made):
+            await asyncio.sleep(0)  # it opens
+            assert await made.test() is None
+            await until(lambda: [one["labels"]["signal"] for one in alerts(alertmanager)] == [MARK])
+            await until(lambda: not alerts(alertmanager))
+
+    run(test)
 
 
 @pytest.mark.slow

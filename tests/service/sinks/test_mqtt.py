@@ -15,6 +15,7 @@ from tocsin_monitor.config.sinks import MqttSinkSettings as SinkSettings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks.mqtt import MqttSink
 from tocsin_monitor.sinks.outbox import Outbox
+from tocsin_monitor.sinks.testing import MARK
 
 
 class Listener:
@@ -59,6 +60,24 @@ async def retained(broker: Mosquitto) -> set[str]:
 def box(broker: Mosquitto, office: Office, metrics: Metrics) -> Outbox:
     settings = SinkSettings(name="sink", port=broker.port, timeout=5)
     return Outbox(MqttSink(settings, Settings()), office.store, office.write, metrics, poll=0.02)
+
+
+def test_a_test_message_is_not_retained(broker: Mosquitto, office: Office, metrics: Metrics) -> None:
+    async def test() -> None:
+        listener = Listener(broker)
+        await until(lambda: listener.ready)
+        made = box(broker, office, metrics)
+        async with Running(made):
+            assert await made.test() is None
+            await until(lambda: len(listener.heard) == 3)
+        topic = f"tocsin/incidents/{MARK}"
+        assert [(heard, content and content["status"]) for heard, content, _ in listener.heard] == [
+            (topic, "firing"), (topic, "resolved"), (topic, None),
+        ]  # fmt: skip
+        assert await retained(broker) == set()
+        listener.close()
+
+    run(test)
 
 
 def test_retained_while_it_goes_on(broker: Mosquitto, office: Office, metrics: Metrics) -> None:

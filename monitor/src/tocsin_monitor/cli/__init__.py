@@ -6,6 +6,7 @@ _ABOUT = {
     "serve": "Run the monitor: observations in by HTTP, MQTT, Prometheus or files; a dashboard and alerts out.",
     "status": "Ask a running monitor how it is doing: signals, rates, incidents, sources, sinks, store.",
     "reload": "Let a running monitor read its settings file again.",
+    "sinks": "Try out where a running monitor sends incidents.",
     "doctor": "Check the settings and everything around the monitor, and say what to do about each problem.",
     "import": "Import history into a running monitor: it is learned and judged, but sends no alerts.",
     "export": "Export the monitor's data to files, as a consistent snapshot. The monitor may keep running.",

@@ -59,9 +59,9 @@ def server_of(client: "httpx.Client", *, allow_labels: bool = False) -> "MCPServ
         return found
 
     def list_signals(search: str = "", open_only: bool = False) -> dict[str, Any]:
-        """List signals with their newest value, their state and the number of their open incident: those with `search`
-        in their name, or only those with an open incident."""
-        return ask("GET", "/signals", search=search, open=open_only or None, recent=0)
+        """List signals with their newest value, their state and the number of their open incident, the most unusual
+        first: those with `search` in their name, or only those with an open incident."""
+        return ask("GET", "/signals", search=search, open=open_only or None, recent=0, order="unusual")
 
     def list_incidents(
         signal: str | None = None, open_only: bool = False, since: str | None = None, limit: int = 20

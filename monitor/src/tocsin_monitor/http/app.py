@@ -19,6 +19,7 @@ from tocsin_monitor.http import (
     observations,
     signal_templates,
     signals,
+    sinks,
     status,
     stream,
     trials,
@@ -62,7 +63,7 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     for router in (
         observations.router, imports.router, detectors.router, detectors.clock_router, trials.router,
         trials.faults_router, signals.router, incidents.router, incidents.annotations_router, events.router,
-        maintenance.router, access.router,
+        maintenance.router, access.router, sinks.router,
         access.log_router, stream.router, status.router, trials.template_faults_router, signal_templates.router,
         bulk.router, trials.many_router,
     ):  # fmt: skip

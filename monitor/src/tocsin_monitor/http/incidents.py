@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Collection
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Response
 
@@ -11,12 +12,13 @@ from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.http.auth import OPERATOR, READER, Caller
 from tocsin_monitor.http.errors import UNKNOWN
 from tocsin_monitor.http.monitor_access import Monitor, done, from_store, reply
-from tocsin_monitor.http.replies import Annotations, IncidentOut, Incidents
+from tocsin_monitor.http.replies import Annotations, IncidentCount, IncidentOut, Incidents
 from tocsin_monitor.http.requests import Acknowledgement, Given, Label, Snooze
 from tocsin_monitor.http.routes import ApiRouter
+from tocsin_monitor.http.signals import pace_of
 from tocsin_monitor.observations import LONGEST_NAME
 from tocsin_monitor.sinks.alerts import level_of, summary_of
-from tocsin_monitor.store import IncidentRow, Kind, SignalRow, StoreReader
+from tocsin_monitor.store import IncidentRow, Kind, SignalRow, StoreReader, Which
 from tocsin_monitor.tokens import fits_any
 
 MOST_INCIDENTS = 1000
@@ -29,43 +31,81 @@ router = ApiRouter(prefix="/incidents", tags=["incidents"])
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The incident's number.")]
 
 
+@dataclass(frozen=True)
+class Filters:
+    """Which incidents a caller asks for."""
+
+    signal: Annotated[str | None, Query(max_length=LONGEST_NAME, description="Only those of this signal.")] = None
+    open: Annotated[bool | None, Query(description="Only open ones, or only closed ones.")] = None
+    kind: Annotated[Kind | None, Query(description="Only those of this kind.")] = None
+    since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None
+    until: Annotated[Given | None, Query(description="Only those that did not start after this time.")] = None
+    like: Annotated[
+        int | None, Query(ge=1, le=LARGEST_ID, description="Only those like the incident with this number, and itself.")
+    ] = None
+    suppressed: Annotated[
+        bool | None, Query(description="Only those about which a label suppressed alerts, or only the others.")
+    ] = None
+    withheld: Annotated[
+        bool | None, Query(description="Only those that a budget withheld from sinks, or only the others.")
+    ] = None
+    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None
+
+    def which(self, reader: StoreReader, caller: Caller, names: Collection[int], seen: list[int] | None) -> Which:
+        """The same as the store takes it, among the signals that the caller may see."""
+        which = Which(
+            signal_ids=seen, open=self.open, kind=self.kind, since=self.since, until=self.until,
+            suppressed=self.suppressed, withheld=self.withheld, before_id=self.before,
+        )  # fmt: skip
+        if self.signal is not None:
+            which["signal_ids"] = [number_of(reader, self.signal, names)]
+        if self.like is not None:
+            row = _visible(reader, self.like, caller)
+            if row.alike is None:
+                which["number"] = row.id
+            else:
+                which |= {"signal_ids": [row.signal], "alike": row.alike}
+        return which
+
+
+Filtered = Annotated[Filters, Depends()]
+
+
 @router.get("", summary="Incidents", response_model=Incidents, responses=UNKNOWN)
 async def list_incidents(
     monitor: Monitor,
     caller: READER,
-    signal: Annotated[str | None, Query(max_length=LONGEST_NAME, description="Only those of this signal.")] = None,
-    open: Annotated[bool | None, Query(description="Only open ones, or only closed ones.")] = None,  # noqa: A002
-    kind: Annotated[Kind | None, Query(description="Only those of this kind.")] = None,
-    since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
-    until: Annotated[Given | None, Query(description="Only those that did not start after this time.")] = None,
-    like: Annotated[
-        int | None, Query(ge=1, le=LARGEST_ID, description="Only those like the incident with this number, and itself.")
-    ] = None,
-    suppressed: Annotated[
-        bool | None, Query(description="Only those about which a label suppressed alerts, or only the others.")
-    ] = None,
-    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
+    filters: Filtered,
+    order: Annotated[
+        Literal["newest", "rarest"],
+        Query(description="By when they opened, the newest first; or by how rare they are, the rarest first."),
+    ] = "newest",
     limit: Annotated[int, Query(ge=1, le=MOST_INCIDENTS, description="The most incidents.")] = 100,
 ) -> Response:
-    """Ordered by when they opened, the newest first. To page, pass the number of the last one as `before`."""
+    """To page through them in the order in which they opened, pass the number of the last one as `before`."""
 
     def read(reader: StoreReader) -> list[dict[str, Any]]:
-        names, chosen = seen_signals(reader, caller)
-        if signal is not None:
-            chosen = [number_of(reader, signal, names)]
-        alike = None
-        if like is not None:
-            row = _visible(reader, like, caller)
-            if row.alike is None:
-                return [incident_json(row, names[row.signal])]
-            chosen, alike = [row.signal], row.alike
-        found = reader.incidents(
-            signal_ids=chosen, open=open, kind=kind, since=since, until=until, alike=alike, suppressed=suppressed,
-            before_id=before, limit=limit,
-        )  # fmt: skip
+        names, seen = seen_signals(reader, caller)
+        which = filters.which(reader, caller, names, seen)
+        if order == "newest":
+            found = reader.incidents(limit=limit, **which)
+        else:
+            paces = {one.id: pace_of(one.recent) for one in monitor.engine.overview()}
+            seconds = {number: pace for number, pace in paces.items() if pace is not None}
+            found = reader.rarest_incidents(seconds, limit=limit, **which)
         return [incident_json(row, names[row.signal]) for row in found]
 
     return reply({"incidents": await from_store(monitor, read)})
+
+
+@router.get("/count", summary="How many incidents there are", response_model=IncidentCount, responses=UNKNOWN)
+async def count_incidents(monitor: Monitor, caller: READER, filters: Filtered) -> Response:
+    """How many the list has, without its limit."""
+
+    def read(reader: StoreReader) -> int:
+        return reader.count_incidents(**filters.which(reader, caller, *seen_signals(reader, caller)))
+
+    return reply({"count": await from_store(monitor, read)})
 
 
 def seen_signals(reader: StoreReader, caller: Caller) -> tuple[dict[int, str], list[int] | None]:

@@ -167,6 +167,12 @@ IncidentOut = model_of(
 Incidents = list_of("Incidents", "Incidents, the newest first.", "incidents", IncidentOut)
 
 
+class IncidentCount(BaseModel):
+    """How many incidents there are."""
+
+    count: int
+
+
 class AnnotationOut(BaseModel):
     """An incident as an annotation of a chart."""
 
@@ -369,6 +375,17 @@ class StatusOut(BaseModel):
     outbox: dict[str, int] = Field(description="Waiting messages, by sink.")
     sources: list[SourceOut]  # type: ignore[valid-type]
     sinks: list[ConnectionOut]  # type: ignore[valid-type]
+
+
+class TestMessageOut(BaseModel):
+    """What became of the test message to a sink."""
+
+    name: str = Field(description="The sink's name.")
+    delivered: bool = Field(description="Whether it has accepted the message.")
+    error: str | None = Field(description="Why it has not.")
+
+
+TestMessages = list_of("TestMessages", "What became of the test message to each sink.", "sinks", TestMessageOut)
 
 
 ReloadedOut = model_of("ReloadedOut", "What became of the settings file.", Reloaded)

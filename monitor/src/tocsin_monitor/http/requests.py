@@ -80,6 +80,12 @@ class ObservationIn(Model):
     )
 
 
+class WhichSink(Model):
+    """Which sink gets a test message."""
+
+    name: ShortText | None = Field(None, description="Its name; by default all sinks.", examples=["plant-mail"])
+
+
 class SignalIn(Model):
     """A signal's settings. Those not given come from its template, or stay as they are."""
 

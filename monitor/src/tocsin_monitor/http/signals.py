@@ -1,11 +1,12 @@
 """Signals: their state, history and configuration."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 from types import GenericAlias
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, Field, create_model
@@ -62,21 +63,34 @@ async def list_signals(
     silent: Annotated[bool | None, Query(description="Only silent ones, or only those that are not.")] = None,
     open: Annotated[bool | None, Query(description="Only those with an open incident, or without.")] = None,  # noqa: A002
     recent: Annotated[int, Query(ge=0, le=60, description="How many of the newest observations to return.")] = 60,
+    order: Annotated[
+        Literal["name", "unusual"],
+        Query(
+            description="By name; or by how unusual they are now: open incidents, then silent signals, then the rest, "
+            "each by the p of the newest observation."
+        ),
+    ] = "name",
+    limit: Annotated[int | None, Query(ge=1, description="The most signals; by default all.")] = None,
 ) -> Response:
-    """The state of each signal, by name."""
+    """The state of each signal."""
     wanted = search.casefold()
-    return reply(
-        {
-            "signals": [
-                status_json(status, recent)
-                for status in sorted(overview_of(monitor), key=lambda status: status.name)
-                if caller.may_see(status.name)
-                and wanted in status.name.casefold()
-                and silent in (None, status.silent)
-                and open in (None, status.incident is not None)
-            ]
-        }
-    )
+    found = [
+        status
+        for status in overview_of(monitor)
+        if caller.may_see(status.name)
+        and wanted in status.name.casefold()
+        and silent in (None, status.silent)
+        and open in (None, status.incident is not None)
+    ]
+    found.sort(key=_unusual_first if order == "unusual" else lambda status: status.name)
+    return reply({"signals": [status_json(status, recent) for status in found[:limit]]})
+
+
+def _unusual_first(status: SignalStatus) -> tuple[Any, ...]:
+    # Hundreds may fall silent at once: they come after other incidents.
+    rank = 2 if status.incident is None else int(status.silent)
+    p, severity = (unknown if math.isnan(one) else one for one, unknown in ((status.p, 2.0), (status.severity, -1.0)))
+    return status.quarantined is None, rank, p, -severity, status.name
 
 
 @router.get("/signals/{name:path}/-/history", summary="A signal's observations", response_model=History)
@@ -217,14 +231,15 @@ class RecentReply(BaseModel):
     recent: dict[str, list[Point]]
 
 
-def _pace(points: Sequence[RecentPoint]) -> float | None:
+def pace_of(points: Sequence[RecentPoint]) -> float | None:
+    """The usual seconds between two of these observations; None if there are not two."""
     gaps = [(after.time - before.time) / 1e9 for before, after in pairwise(points[-16:])]
     return statistics.median(gaps) if gaps else None
 
 
 def _column_entries(status: SignalStatus) -> dict[str, Any]:
     features = None if status.features == ("value",) else status.features
-    return {**json_of(SignalStatus, status, _NOT_SHOWN), "features": features, "pace": _pace(status.recent)}
+    return {**json_of(SignalStatus, status, _NOT_SHOWN), "features": features, "pace": pace_of(status.recent)}
 
 
 @router.get("/overview", summary="All signals as columns", response_model=Overview)

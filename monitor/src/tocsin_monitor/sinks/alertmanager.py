@@ -36,6 +36,8 @@ class AlertmanagerSink(HttpSink):
     one with the lower severity is ended in the same request. After a restart it is forgotten, and expires.
     """
 
+    keeps_open = False  # what is not repeated expires; what ends at once, Alertmanager tells nobody
+
     def __init__(self, settings: AlertmanagerSettings, monitor: Settings) -> None:
         super().__init__(settings, monitor)
         check_labels(settings.labels)

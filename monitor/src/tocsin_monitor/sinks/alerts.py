@@ -16,6 +16,8 @@ from tocsin_monitor.store import EventSummary, IncidentRow, LeadRow, Message, Si
 #: should look at now do.
 CRITICAL = 4.0
 NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence", "range": "TocsinOutOfRange"}
+#: The number of the incident of a test message: the store counts from 1.
+TEST = 0
 #: The labels that identify an alert; settings must not change them.
 IDENTITY = ("alertname", "incident", "signal")
 
@@ -53,6 +55,8 @@ def level_of(incident: IncidentRow) -> str:
 def link_to(settings: Settings, incident: IncidentRow) -> str:
     """Where people see the incident, or its event if that has others; empty if nobody said how they reach the page."""
     whole = several(incident)
+    if incident.id == TEST:
+        return f"{settings.server.external_url}/#/status" if settings.server.external_url else ""
     if whole is None:
         return page_link(settings, "incidents", incident.id)
     return page_link(settings, "events", whole.event.id)
@@ -161,6 +165,8 @@ def _ending(incident: IncidentRow) -> Ending:
 
 
 def _story(incident: IncidentRow, signal: SignalRow) -> str:
+    if incident.id == TEST:
+        return f"{signal.name}: {incident.explanation}."
     if incident.kind == "silence":
         return f"No observation since {time_text(incident.start)}."
     if incident.kind == "range":

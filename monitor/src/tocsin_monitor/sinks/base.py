@@ -30,6 +30,8 @@ class Sink(ABC):
 
     #: Seconds after which open incidents are repeated; None for never.
     refresh: float | None = None
+    #: Whether the receiver keeps an incident open until it is told of its end. A test message is then ended at once.
+    keeps_open = True
     #: Draws incidents, for sinks whose settings ask for pictures.
     pictures: "Pictures | None" = None
 

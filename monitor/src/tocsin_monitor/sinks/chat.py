@@ -26,6 +26,8 @@ class NoticeSink(HttpSink):
 class ChatSink(NoticeSink):
     """Posts each notice to an incoming webhook."""
 
+    keeps_open = False
+
     @abstractmethod
     def _body(self, notice: Notice) -> dict[str, Any]:
         """The document that the chat's webhook takes."""
@@ -142,6 +144,8 @@ _NTFY_TEXT, _NTFY_TITLE = 1000, 200
 
 class NtfySink(NoticeSink):
     """Publishes to a topic: urgent if the incident is critical, quiet when it has ended; with its picture."""
+
+    keeps_open = False
 
     def _connect(self) -> Client:
         return open_client(self._settings.url, timeout=self._settings.timeout, bearer_token=self._settings.token)

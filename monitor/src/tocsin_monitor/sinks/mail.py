@@ -30,6 +30,8 @@ class MailSink(Sink):
     has another, even under the same title: servers drop what they take for a copy.
     """
 
+    keeps_open = False
+
     def __init__(self, settings: MailSettings, monitor: Settings) -> None:
         super().__init__(settings.name)
         self._settings = settings

@@ -16,10 +16,12 @@ from tocsin_monitor.errors import Backoff, delay_after, error_text
 from tocsin_monitor.metrics import Metrics, SinkHealth
 from tocsin_monitor.sinks.alerts import told_as
 from tocsin_monitor.sinks.base import DeliveryError, Sink
+from tocsin_monitor.sinks.testing import made_up
 from tocsin_monitor.store import (
     EventSummary,
     IncidentRow,
     LeadRow,
+    Message,
     OutboxRow,
     SignalRow,
     Store,
@@ -145,6 +147,8 @@ AT_ONCE = 50  # messages that are looked at, and marked, together
 # Seconds for which what was read is acted on. Meanwhile people may have acknowledged an incident, and after a pause
 # another monitor may lead.
 FRESH = 3.0
+# Seconds that a test message may take: longer than the usual `timeout` of a sink, and no request waits for ever.
+TEST_PATIENCE = 60.0
 # How long a message waits while the observations of its incident have not come up to now, in nanoseconds.
 _LOOK_AGAIN = 10 * 10**9
 
@@ -187,6 +191,25 @@ class Outbox:
     @property
     def name(self) -> str:
         return self.sink.name
+
+    async def test(self) -> str | None:
+        """Deliver a test message now, whatever the rules say; why the sink does not have it, None if it does."""
+        start = time.time_ns()
+        told: tuple[Message, ...] = ("firing", "resolved") if self.sink.keeps_open else ("firing",)
+        try:
+            async with asyncio.timeout(TEST_PATIENCE):
+                for status in told:
+                    await self.sink.deliver(*made_up(status, start), status)
+        except Exception as error:
+            late = DeliveryError(f"no reply within {TEST_PATIENCE:g} s")
+            reason = late if isinstance(error, TimeoutError) else error
+            self._count("failed")
+            self._failed(reason)
+            return error_text(reason)
+        self._delivered()
+        self._count("delivered")
+        self._rest_until = 0.0  # what waits need not wait longer
+        return None
 
     async def run(self) -> None:
         await self._open()

@@ -1,7 +1,7 @@
 """The store: signals, observations with their verdicts, states of detectors, incidents and outgoing messages."""
 
 from tocsin_monitor.errors import DamagedError, StoreError
-from tocsin_monitor.store.reader import StoreReader
+from tocsin_monitor.store.reader import StoreReader, Which
 from tocsin_monitor.store.rows import (
     FOREVER,
     LIMIT,
@@ -66,5 +66,6 @@ __all__ = [
     "StoreWriter",
     "TemplateRow",
     "TokenRow",
+    "Which",
     "given_features",
 ]

@@ -1,12 +1,13 @@
 """Queries of the store."""
 
+import heapq
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, case, func, not_, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, case, func, not_, or_, select, tuple_
 
 from tocsin.detection import MUCH_SEVERER
 from tocsin_monitor.observations import Status
@@ -38,6 +39,25 @@ T = TypeVar("T")
 
 # Observations looked up per statement.
 _LOOKED_UP = 500
+
+
+class Which(TypedDict, total=False):
+    """Which incidents are wanted: those for which all that is given is so.
+
+    None ended before `since` or started after `until`; their numbers are lower than `before_id`.
+    """
+
+    number: int | None
+    signal_id: int | None
+    signal_ids: Collection[int] | None
+    open: bool | None
+    kind: Kind | None
+    since: int | None
+    until: int | None
+    alike: str | None
+    suppressed: bool | None
+    withheld: bool | None
+    before_id: int | None
 
 
 class StoreReader(EventReader, RemovalReader):
@@ -184,32 +204,33 @@ class StoreReader(EventReader, RemovalReader):
         row = self.connection.execute(wanted).one_or_none()
         return ([], []) if row is None else encoding.values_from_bytes(row.observed, row.observations)
 
-    def incidents(
-        self,
-        *,
-        signal_id: int | None = None,
-        signal_ids: Collection[int] | None = None,
-        open: bool | None = None,  # noqa: A002
-        kind: Kind | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        alike: str | None = None,
-        suppressed: bool | None = None,
-        before_id: int | None = None,
-        limit: int,
-    ) -> list[IncidentRow]:
-        """Incidents, newest first, without those that ended before `since` or started after `until`."""
-        columns = schema.incidents.c
-        equal = matching(columns, signal=signal_id, open=open, kind=kind, alike=alike, suppressed=suppressed)
-        wanted = select(schema.incidents).where(*equal)
-        if signal_ids is not None:
-            wanted = wanted.where(among(columns.signal, signal_ids))
-        if since is not None:
-            wanted = wanted.where(or_(columns.open == True, columns.end >= since))  # noqa: E712
-        if until is not None:
-            wanted = wanted.where(columns.start <= until)
-        rows = self.connection.execute(newest_first(wanted, columns.id, before_id, limit))
+    def incidents(self, *, limit: int, **which: Unpack[Which]) -> list[IncidentRow]:
+        """Incidents, newest first."""
+        wanted = select(schema.incidents).where(*_conditions(which))
+        rows = self.connection.execute(wanted.order_by(schema.incidents.c.id.desc()).limit(limit))
         return [incident_of(row) for row in rows]
+
+    def rarest_incidents(
+        self, seconds: Mapping[int, float], *, limit: int, **which: Unpack[Which]
+    ) -> list[IncidentRow]:
+        """Incidents by the time between two that are as rare, the rarest first, as budgets rank them.
+
+        `seconds` are those between two observations of a signal, by its number. Without them, an incident comes last.
+        """
+        columns = schema.incidents.c
+        facts = select(columns.id, columns.signal, columns.return_period, columns.severity).where(*_conditions(which))
+
+        def rarity(row: Any) -> tuple[float, ...]:
+            return (row.return_period or 0.0) * seconds.get(row.signal, 0.0), row.severity or 0.0, row.id
+
+        chosen = [row.id for row in heapq.nlargest(limit, self.connection.execute(facts), rarity)]
+        rows = self.connection.execute(select(schema.incidents).where(among(columns.id, chosen)))
+        found = {row.id: incident_of(row) for row in rows}
+        return [found[number] for number in chosen]
+
+    def count_incidents(self, **which: Unpack[Which]) -> int:
+        wanted = select(func.count()).select_from(schema.incidents).where(*_conditions(which))
+        return int(self.connection.execute(wanted).scalar_one())
 
     def incident(self, incident_id: int) -> IncidentRow | None:
         row = self.connection.execute(_INCIDENT, {"number": incident_id}).one_or_none()
@@ -339,6 +360,21 @@ class StoreReader(EventReader, RemovalReader):
     def _rows(self, kind: type[T], wanted: Select[Any]) -> list[T]:
         """The rows of a query whose columns are the fields of the dataclass."""
         return [kind(**row._mapping) for row in self.connection.execute(wanted)]
+
+
+def _conditions(which: Which) -> list[ColumnElement[bool]]:
+    columns = schema.incidents.c
+    equal = {name: which.get(name) for name in ("open", "kind", "alike", "suppressed", "withheld")}
+    found = matching(columns, id=which.get("number"), signal=which.get("signal_id"), **equal)
+    if (signals := which.get("signal_ids")) is not None:
+        found.append(among(columns.signal, signals))
+    if (since := which.get("since")) is not None:
+        found.append(or_(columns.open == True, columns.end >= since))  # noqa: E712
+    if (until := which.get("until")) is not None:
+        found.append(columns.start <= until)
+    if (before := which.get("before_id")) is not None:
+        found.append(columns.id < before)
+    return found
 
 
 @cache

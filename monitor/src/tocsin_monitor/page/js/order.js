@@ -36,15 +36,22 @@ export const STATE_WORDS = {
 };
 
 /**
- * The open incidents of alarms, by signal.
+ * How severe an incident is. A value out of range has no severity: somebody said that it cannot be.
+ * @param {Incident} incident
+ */
+const severityOf = ({ kind, severity }) => (kind === "range" ? Infinity : (severity ?? 0));
+
+/**
+ * The severest open incident of each signal that has one, but for silences.
  * @param {Iterable<Incident>} open
  * @returns {Map<string, Incident>}
  */
 export function bySignal(open) {
+  /** @type {Map<string, Incident>} */
   const found = new Map();
   for (const incident of open) {
     const known = found.get(incident.signal);
-    if (incident.kind === "alarm" && !((known?.severity ?? -1) > (incident.severity ?? 0))) {
+    if (incident.kind !== "silence" && !(known && severityOf(known) > severityOf(incident))) {
       found.set(incident.signal, incident);
     }
   }
@@ -53,7 +60,7 @@ export function bySignal(open) {
 
 /**
  * @param {Signal} signal
- * @param {Map<string, Incident>} incidents the open ones of alarms
+ * @param {Map<string, Incident>} incidents the open ones, by signal
  * @returns {State}
  */
 export function stateOf(signal, incidents) {
@@ -65,8 +72,8 @@ export function stateOf(signal, incidents) {
 }
 
 /**
- * Signals that are quarantined and open incidents first, then silent signals, then by the severity of the newest
- * observation.
+ * Signals that are quarantined and open incidents first, then silent signals, then by the p of the newest observation:
+ * p is what the rows show, and counts the same for all signals. Many have the smallest p; the severer ones come first.
  * @param {Iterable<Signal>} signals
  * @param {Map<string, Incident>} incidents
  * @returns {Signal[]}
@@ -77,10 +84,24 @@ export function ordered(signals, incidents) {
     // Snoozed or acknowledged incidents come after those that no one has seen yet.
     const known = incident && (incident.acknowledged || isSnoozed(incident)) ? 0.5 : 0;
     const rank = RANK[stateOf(signal, incidents)] + known;
-    return { signal, rank, severity: (incident ? incident.severity : signal.severity) ?? -1 };
+    const severity = incident ? severityOf(incident) : (signal.severity ?? -1);
+    return { signal, rank, p: incident ? 0 : (signal.p ?? 2), severity };
   });
-  keyed.sort((a, b) => a.rank - b.rank || b.severity - a.severity || (a.signal.name < b.signal.name ? -1 : 1));
+  keyed.sort(
+    (a, b) => a.rank - b.rank || a.p - b.p || b.severity - a.severity || (a.signal.name < b.signal.name ? -1 : 1),
+  );
   return keyed.map(({ signal }) => signal);
+}
+
+/** As people count: pump 9 comes before pump 10. */
+export const inNames = new Intl.Collator("en", { numeric: true }).compare;
+
+/**
+ * @param {Iterable<Signal>} signals
+ * @returns {Signal[]}
+ */
+export function byName(signals) {
+  return [...signals].sort((a, b) => inNames(a.name, b.name));
 }
 
 /**

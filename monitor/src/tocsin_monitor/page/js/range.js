@@ -1,4 +1,7 @@
-/** The time range of charts: the last hours or days up to now, all there is, or from one time to another. */
+/**
+ * The time range of charts: the last hours or days up to a signal's newest observation, all there is, or from one time
+ * to another. The clock does not matter: after an import of old data, or a silence, nothing would be in sight.
+ */
 
 import { paceOf } from "./rates.js";
 import { moment } from "./format.js";
@@ -39,24 +42,25 @@ export function rangeQuery(range) {
 }
 
 /**
- * Where it begins and ends now; null where it is open.
+ * Where it begins and ends; null where it is open.
  * @param {Range} range
+ * @param {number} newest when the newest observation was, in milliseconds since 1970; NaN if that is not known
  * @returns {{from: number | null, to: number | null}} in milliseconds since 1970
  */
-export function limits(range) {
+export function limits(range, newest) {
   if (!("last" in range)) return range;
-  const length = LENGTHS[range.last];
-  return { from: length === Infinity ? null : Date.now() - length, to: null };
+  const from = newest - LENGTHS[range.last];
+  return { from: Number.isFinite(from) ? from : null, to: null };
 }
 
 /**
- * The shortest one up to now that has enough observations in it.
+ * The shortest one up to the newest observation that has enough of them in it.
  * @param {import("./types.js").Signal | undefined} signal
  * @returns {Range}
  */
 export function fittingRange(signal) {
   const many = Math.min(ENOUGH, signal?.observations ?? ENOUGH);
-  const needed = Date.now() - moment(signal?.last_time) + many * 1000 * paceOf(signal);
+  const needed = many * 1000 * paceOf(signal);
   const fitting = Object.entries(LENGTHS).find(([, length]) => needed <= length);
   return { last: fitting ? fitting[0] : "all" };
 }

@@ -35,13 +35,16 @@ export function rangeBar(choose, zoomOut) {
       el("button", { type: "button", onclick: zoomOut }, "Zoom out"),
       el("form", { class: "bar stretch", onsubmit: submit }, from, "to", to, el("button", { type: "submit" }, "Show")),
     ),
-    /** @param {Range} range */
-    show(range) {
+    /**
+     * @param {Range} range
+     * @param {number} newest when the newest observation was, in milliseconds since 1970
+     */
+    show(range, newest) {
       for (const button of buttons)
         button.setAttribute("aria-pressed", String("last" in range && button.dataset.range === range.last));
-      const { from: start, to: end } = limits(range);
+      const { from: start, to: end } = limits(range, newest);
       from.value = start === null ? "" : toInput(start);
-      to.value = start === null ? "" : toInput(end ?? Date.now());
+      to.value = start === null ? "" : toInput(end ?? newest);
     },
   };
 }

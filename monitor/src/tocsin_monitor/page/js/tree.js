@@ -1,6 +1,6 @@
 /** Signals by the levels of their names: plant/line-3/pump is in line-3, which is in plant. */
 
-import { STATES, stateOf } from "./order.js";
+import { STATES, inNames, stateOf } from "./order.js";
 
 /** @typedef {import("./types.js").Signal} Signal */
 /** @typedef {import("./order.js").State} State */
@@ -71,21 +71,22 @@ export function treeOf(signals, incidents, below) {
 }
 
 /**
- * The rows of what is open, from top to bottom: levels, the worst first, then the signals.
+ * The rows of what is open, from top to bottom: levels, the worst first or by name, then the signals.
  * @param {Level} root
  * @param {(level: Level) => boolean} isOpen
+ * @param {boolean} [named] whether levels come by name alone
  * @returns {TreeRow[]}
  */
-export function treeRows(root, isOpen) {
-  const levels = [...root.levels.values()].map((one) => ({ one, rank: STATES.indexOf(worst(one)) }));
-  levels.sort((a, b) => a.rank - b.rank || a.one.label.localeCompare(b.one.label, "en", { numeric: true }));
+export function treeRows(root, isOpen, named = false) {
+  const levels = [...root.levels.values()].map((one) => ({ one, rank: named ? 0 : STATES.indexOf(worst(one)) }));
+  levels.sort((a, b) => a.rank - b.rank || inNames(a.one.label, b.one.label));
   /** @type {TreeRow[]} */
   const rows = [];
   for (const { one } of levels) {
     const open = isOpen(one);
     // A level for a single signal would only be in the way.
     if (one.total > 1) rows.push({ level: one, open });
-    if (open || one.total === 1) rows.push(...treeRows(one, isOpen).map((row) => seenFrom(row, root, one)));
+    if (open || one.total === 1) rows.push(...treeRows(one, isOpen, named).map((row) => seenFrom(row, root, one)));
   }
   for (const signal of root.signals) rows.push({ signal, depth: root.depth + 1, label: below(signal, root) });
   return rows;

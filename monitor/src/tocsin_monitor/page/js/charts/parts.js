@@ -27,11 +27,23 @@ export function axis(more = {}) {
 
 /** The axis on the left: of one width, so that charts above each other line up. */
 export function leftAxis() {
-  return axis({
-    size: AXIS_WIDTH,
-    values: (/** @type {any} */ _, /** @type {(number | null)[]} */ at) =>
-      at.map((value) => (value === null ? "" : number(value))),
-  });
+  return axis({ size: AXIS_WIDTH, values: axisLabels });
+}
+
+/**
+ * Numbers with as many decimals as tell them apart: 1013.2 and 1013.3 are not both 1,013.
+ * @param {any} _plot
+ * @param {(number | null)[]} at
+ * @param {number} [_axis]
+ * @param {number} [_space]
+ * @param {number} [step] from one to the next
+ */
+export function axisLabels(_plot, at, _axis, _space, step = 0) {
+  const largest = Math.max(...at.map((value) => Math.abs(value ?? 0)));
+  const close = step > 0 && step < largest / 1000;
+  let digits = 0;
+  while (close && digits < 12 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
+  return at.map((value) => (value === null ? "" : close ? value.toFixed(digits) : number(value)));
 }
 
 /** Days and hours as in the rest of the page. */

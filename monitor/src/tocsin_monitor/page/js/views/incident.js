@@ -6,7 +6,7 @@ import { ChartGroup } from "../charts/group.js";
 import { Columns } from "../columns.js";
 import { el, fact, nameOf } from "../dom.js";
 import { fleet } from "../fleet.js";
-import { number, pValue, severity, time } from "../format.js";
+import { moment, number, pValue, severity, time } from "../format.js";
 import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
 import { actions, tags } from "../incident_card.js";
 import { ending, notToBeTold, onset, onsetSpans, ordinal, ranked, rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
@@ -92,9 +92,12 @@ export function incident(main, route) {
  * @param {Incident} incident
  */
 function around(incident) {
-  const { to } = spanOf(incident);
+  const signal = fleet.signals.get(incident.signal);
   const { from } = onsetSpans(incident)[0] ?? spanOf(incident);
-  const step = paceOf(fleet.signals.get(incident.signal));
+  // An open one up to the newest observation, not to the clock: there is nothing to see in between.
+  const newest = incident.open ? moment(signal?.last_time) / 1000 : NaN;
+  const to = Number.isNaN(newest) ? spanOf(incident).to : Math.max(newest, moment(incident.end) / 1000);
+  const step = paceOf(signal);
   const margin = Math.max(AROUND * step * 1000 || HOUR, ((to - from) * 1000) / 2);
   return { from: new Date(from * 1000 - margin).toISOString(), to: new Date(to * 1000 + margin).toISOString() };
 }

@@ -1,9 +1,13 @@
-/** Incidents by when they opened, the newest first; those of a large event are one line. */
+/**
+ * Incidents by when they opened, the newest first; those of a large event are one line. What a budget withheld comes by
+ * how rare it is.
+ */
 
 import { get } from "../api.js";
 import { el, fill } from "../dom.js";
 import { eventCard } from "../event_list.js";
 import { fleet } from "../fleet.js";
+import { count, moment } from "../format.js";
 import { incidentCard } from "../incident_card.js";
 import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
 import { KnownEvents, grouped } from "../incident_groups.js";
@@ -19,18 +23,32 @@ const LINES = 50;
 /** Milliseconds in which changes are gathered: hundreds of incidents may begin at once. */
 const GATHERED = 200;
 
-const ABOUT_SUPPRESSED = " Nobody was told of these, because a label of an earlier one like them holds.";
+/** What a budget withheld is counted for so many milliseconds before the newest observation. */
+const WEEK = 7 * 86_400_000;
+
+const NEWEST_FIRST = "Ordered by when they opened, the newest first.";
+const ABOUT_SUPPRESSED = `${NEWEST_FIRST} Nobody was told of these, because a label of an earlier one like them holds.`;
+const ABOUT_WITHHELD =
+  "Withheld by the budget in the last 7 days, the rarest first. Nobody was told of these, because the budget went to rarer ones.";
 
 /** @type {import("./view.js").View} */
 export function incidents(main, route) {
   const like = route.query.get("like");
   const suppressed = route.query.get("show") === "suppressed";
-  const all = suppressed || like !== null || route.query.get("show") === "all";
+  const withheld = route.query.get("show") === "withheld";
+  const all = suppressed || withheld || like !== null || route.query.get("show") === "all";
   /** @type {Map<number, Incident>} */
   const shown = new Map();
   const events = new KnownEvents();
-  const nothing = suppressed ? "No label has suppressed an incident." : all ? "No incidents so far." : "No open incidents.";
+  const nothing = suppressed
+    ? "No label has suppressed an incident."
+    : withheld
+      ? "The budget has withheld none in the last 7 days."
+      : all
+        ? "No incidents so far."
+        : "No open incidents.";
   let more = false;
+  let recount = false;
   let timer = 0;
 
   const box = el("div", {}, "Loading…");
@@ -40,7 +58,7 @@ export function incidents(main, route) {
     el("a", { class: "button", href: "#/incidents", "aria-current": !all && "true" }, "Open"),
     el(
       "a",
-      { class: "button", href: "#/incidents?show=all", "aria-current": all && !suppressed && !like && "true" },
+      { class: "button", href: "#/incidents?show=all", "aria-current": all && !suppressed && !withheld && !like && "true" },
       "All",
     ),
     el(
@@ -50,13 +68,39 @@ export function incidents(main, route) {
     ),
   );
   const head = like ? `Incidents like ${like}` : "Incidents";
+  const line = el("p", { hidden: true });
   main.append(
     el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, head), filters),
-    el("p", { class: "muted" }, `Ordered by when they opened, the newest first.${suppressed ? ABOUT_SUPPRESSED : ""}`),
+    el("p", { class: "muted" }, suppressed ? ABOUT_SUPPRESSED : withheld ? ABOUT_WITHHELD : NEWEST_FIRST),
+    line,
     box,
   );
 
   const which = { open: all ? null : true, suppressed: suppressed || null, like };
+  /** Those a budget withheld lately: no more than a few can still matter. */
+  const lately = () => ({ withheld: true, since: weekBefore(newestTime()) });
+
+  /** The line that opens what a budget withheld; there is none while that is nothing. */
+  async function countWithheld() {
+    recount = false;
+    if (suppressed || withheld || like) return;
+    const found = await get("/incidents/count", lately()).catch(() => null);
+    if (!found) return; // the list says why
+    const link = el("a", { href: "#/incidents?show=withheld" }, `${count(found.count)} withheld by the budget`);
+    line.hidden = found.count === 0;
+    line.replaceChildren(link, " in the last 7 days");
+  }
+
+  const loadWithheld = () =>
+    fillWhenLoaded(box, async () => {
+      const rarest = /** @type {Incident[]} */ (
+        (await get("/incidents", { ...lately(), order: "rarest", limit: PAGE })).incidents
+      );
+      shown.clear();
+      for (const incident of rarest) shown.set(incident.id, incident);
+      return content();
+    });
+
   /** @param {number | null} before */
   const load = (before) =>
     fillWhenLoaded(box, async () => {
@@ -74,6 +118,10 @@ export function incidents(main, route) {
 
   function content() {
     if (!shown.size) return [el("p", { class: "empty" }, nothing)];
+    if (withheld) {
+      const cut = shown.size >= PAGE && el("p", { class: "muted" }, `These are the ${count(PAGE)} rarest; there are more.`);
+      return [el("ul", { class: "cards" }, ...[...shown.values()].map(card)), cut];
+    }
     const oldest = Math.min(...shown.keys());
     const older = el("button", { type: "button", onclick: () => load(oldest) }, "Show older");
     return [el("ul", { class: "cards" }, ...grouped(shown.values()).map(card)), ...(more ? [older] : [])];
@@ -95,6 +143,7 @@ export function incidents(main, route) {
   function redrawSoon() {
     timer ||= setTimeout(async () => {
       timer = 0;
+      if (recount) void countWithheld();
       await attempt(() => events.learn(grouped(shown.values())));
       redraw();
     }, GATHERED);
@@ -124,12 +173,18 @@ export function incidents(main, route) {
 
   const unlisten = fleet.listen((_kind, _name, incident) => {
     // A closed incident stays visible until the list is reloaded: it must not vanish under the pointer.
-    const fits = suppressed ? incident?.suppressed : like === null && (incident?.open || all);
-    if (!incident || !(fits || shown.has(incident.id))) return;
-    shown.set(incident.id, incident);
+    const fits = suppressed ? incident?.suppressed : like === null && !withheld && (incident?.open || all);
+    if (!incident || !(fits || incident.withheld || shown.has(incident.id))) return;
+    recount ||= incident.withheld || Boolean(shown.get(incident.id)?.withheld);
+    // Which place a new one has among the rarest, the monitor knows.
+    if (fits || shown.has(incident.id)) shown.set(incident.id, incident);
     redrawSoon();
   });
-  void load(null);
+  const reload = () => {
+    void countWithheld();
+    void (withheld ? loadWithheld() : load(null));
+  };
+  reload();
 
   return {
     title: "Incidents",
@@ -142,12 +197,24 @@ export function incidents(main, route) {
     event: (kind, data) => {
       if (kind === "event" && events.get(data.id)) void refresh(data.id);
     },
-    reload: () => void load(null),
+    reload,
     close: () => {
       clearTimeout(timer);
       unlisten();
     },
   };
+}
+
+/** When the newest observation of all signals was; now, where there is none. */
+function newestTime() {
+  let newest = "";
+  for (const { last_time: last } of fleet.signals.values()) if (last && last > newest) newest = last;
+  return newest ? moment(newest) : Date.now();
+}
+
+/** @param {number} time in milliseconds since 1970 */
+function weekBefore(time) {
+  return new Date(time - WEEK).toISOString();
 }
 
 /**

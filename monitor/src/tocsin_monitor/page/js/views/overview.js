@@ -1,4 +1,4 @@
-/** All signals, as a list with the ones that need attention first, or by the levels of their names. */
+/** All signals, with the ones that need attention first or by name, as a list or by the levels of their names. */
 
 import { address, note } from "../address.js";
 import { get } from "../api.js";
@@ -8,7 +8,7 @@ import { OpenEvents } from "../event_list.js";
 import { fleet } from "../fleet.js";
 import { count } from "../format.js";
 import { moving } from "../keys.js";
-import { FILTERS, RARE, bySignal, matches, ordered, stateOf } from "../order.js";
+import { FILTERS, RARE, byName, bySignal, matches, ordered, stateOf } from "../order.js";
 import { emptyOverview, falseAlarms, levelPath } from "../overview_parts.js";
 import { overviewRow } from "../overview_row.js";
 import { allowed } from "../role.js";
@@ -36,10 +36,12 @@ const toggled = new Map();
 export function overview(main, route) {
   let filter = route.query.get("filter") ?? "all";
   let asTree = route.query.get("view") === "tree";
+  let named = route.query.get("sort") === "name";
   const level = route.query.get("level") ?? "";
   let sorted = /** @type {Signal[]} */ ([]);
   let rows = /** @type {TreeRow[]} */ ([]);
   let sortedAt = 0;
+  let unsorted = true;
   let pointedAt = 0;
   let frame = 0;
   let open = bySignal(fleet.open.values());
@@ -75,6 +77,7 @@ export function overview(main, route) {
   const kinds = [false, true].map((tree) =>
     el("button", { type: "button", onclick: () => arrange(tree) }, tree ? "Tree" : "List"),
   );
+  const inOrder = el("button", { type: "button", onclick: order }, "By name");
   const head = el(
     "div",
     { class: "row head", "aria-hidden": "true" },
@@ -91,6 +94,7 @@ export function overview(main, route) {
       search,
       filters,
       el("div", { class: "filters", role: "group", "aria-label": "Arrangement" }, ...kinds),
+      inOrder,
       bulk.button,
       allowed("write") && el("a", { class: "button", href: "#/import" }, "Import history"),
     ),
@@ -104,7 +108,8 @@ export function overview(main, route) {
 
   /** What the address says, but for the level. */
   function shownNow() {
-    return { filter: filter === "all" ? null : filter, search: search.value, view: asTree ? "tree" : null };
+    const [view, sort] = [asTree ? "tree" : null, named ? "name" : null];
+    return { filter: filter === "all" ? null : filter, search: search.value, view, sort };
   }
 
   /** @param {boolean} step whether Back is to undo it */
@@ -123,6 +128,12 @@ export function overview(main, route) {
   /** @param {boolean} tree */
   function arrange(tree) {
     asTree = tree;
+    remember(true);
+  }
+
+  function order() {
+    named = !named;
+    unsorted = true;
     remember(true);
   }
 
@@ -153,12 +164,14 @@ export function overview(main, route) {
   }
 
   function sort() {
-    sorted = ordered(fleet.signals.values(), open);
+    sorted = named ? byName(fleet.signals.values()) : ordered(fleet.signals.values(), open);
     sortedAt = performance.now();
+    unsorted = false;
   }
 
   function draw() {
     frame = 0;
+    if (unsorted) sort(); // once for hundreds of incidents that open together
     const wanted = FILTERS.find(([name]) => name === filter)?.[2] ?? null;
     const words = search.value.trim();
     /** @type {Record<string, number>} */
@@ -172,7 +185,7 @@ export function overview(main, route) {
       if ((!wanted || state === wanted) && matches(signal, words)) shown.push(signal);
     }
     rows = asTree
-      ? treeRows(treeOf(shown, open, level), (one) => toggled.get(one.path) ?? (one.total <= FEW || words !== ""))
+      ? treeRows(treeOf(shown, open, level), (one) => toggled.get(one.path) ?? (one.total <= FEW || words !== ""), named)
       : shown.map((signal) => ({ signal, depth: 0, label: signal.name }));
     selection.show(shown.map(({ name }) => name));
     list.show(rows);
@@ -183,6 +196,7 @@ export function overview(main, route) {
       buttons[at].button.hidden = RARE.includes(name) && name !== filter && !counts[state ?? "all"];
     });
     kinds.forEach((button, at) => button.setAttribute("aria-pressed", String(asTree === Boolean(at))));
+    inOrder.setAttribute("aria-pressed", String(named));
     table.classList.toggle("tree", asTree);
     head.hidden = table.hidden = shown.length === 0;
     eventBox.hidden = words !== ""; // whoever searches wants what is found in sight
@@ -193,8 +207,9 @@ export function overview(main, route) {
   function changed(kind) {
     if (kind !== "signals") open = bySignal(fleet.open.values());
     const now = performance.now();
-    const due = kind === "signals" ? now - sortedAt > SORT_EVERY : true;
-    if (kind === "all" || (due && now - pointedAt > POINTER_RESTS_AFTER)) sort();
+    // New values change no names.
+    const due = kind !== "signals" || (named ? sortedAt === -Infinity : now - sortedAt > SORT_EVERY);
+    if (kind === "all" || (due && now - pointedAt > POINTER_RESTS_AFTER)) unsorted = true;
     else if (due) sortedAt = -Infinity;
     frame ||= requestAnimationFrame(draw);
   }
@@ -212,7 +227,6 @@ export function overview(main, route) {
   themeChanges.addEventListener("change", redraw);
   const unlisten = fleet.listen(changed);
   const clock = setInterval(() => changed("signals"), 1000);
-  sort();
   draw();
   promised();
   scrollTo(0, scrolledTo);

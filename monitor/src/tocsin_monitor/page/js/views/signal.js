@@ -10,6 +10,7 @@ import { fleet } from "../fleet.js";
 import { incidentCard } from "../incident_card.js";
 import { moveFocus, moving as moves } from "../keys.js";
 import { attempt } from "../notices.js";
+import { moment } from "../format.js";
 import { spanOf } from "../incidents.js";
 import { askForMaintenance } from "../maintenance_dialog.js";
 import { escapePattern } from "../pattern.js";
@@ -29,8 +30,6 @@ import { fillWhenLoaded } from "./view.js";
 const POINTS = 5000;
 const MOST_INCIDENTS = 50;
 const MOST_SPANS = 500;
-/** Milliseconds after which a range up to now moves on, whatever comes. */
-const MOVE_EVERY = 10_000;
 /** Milliseconds until the audit is loaded anew after an observation: it costs the detector's thread some time. */
 const AUDIT_EVERY = 5000;
 /** Changes that make the displayed data stale. */
@@ -103,7 +102,7 @@ export function signal(main, route) {
   function choose(wanted, step = true) {
     range = wanted;
     note(address(signalHash(name), rangeQuery(range)), step);
-    bar.show(range);
+    bar.show(range, moment(fleet.signals.get(name)?.last_time));
     void loadCharts();
   }
 
@@ -117,7 +116,7 @@ export function signal(main, route) {
   function zoomOut() {
     const before = wider.pop();
     if (before) return choose(before);
-    const { from, to } = limits(range);
+    const { from, to } = limits(range, NaN);
     // Opened by a link, there is nothing to go back to.
     if (from !== null && to !== null) choose({ from: from - (to - from), to: to + (to - from) });
     else choose({ last: "all" });
@@ -128,12 +127,11 @@ export function signal(main, route) {
     return [...good, ...(columns?.maintenance() ?? []), ...incidents.map(spanOf)];
   }
 
-  /** What is in sight: a range up to now moves on. */
+  /** What is in sight: a range up to the newest observation moves on with each. */
   function sight() {
-    const { from, to } = limits(range);
-    if (from === null) return null;
-    const newest = (columns?.times.at(-1) ?? 0) * 1000;
-    return { from: from / 1000, to: (to ?? Math.max(Date.now(), newest)) / 1000 };
+    const newest = (columns?.times.at(-1) ?? NaN) * 1000;
+    const { from, to } = limits(range, newest);
+    return from === null ? null : { from: from / 1000, to: (to ?? newest) / 1000 };
   }
 
   function drawCharts() {
@@ -143,10 +141,10 @@ export function signal(main, route) {
   const loadCharts = () =>
     fillWhenLoaded(chartBox, async () => {
       const asked = range;
-      const { from, to } = limits(range);
+      const status = await get(signalPath(name));
+      const { from, to } = limits(asked, moment(status.last_time));
       const [since, until] = [from, to].map((time) => (time === null ? null : new Date(time).toISOString()));
-      const [status, history, found] = await Promise.all([
-        get(signalPath(name)),
+      const [history, found] = await Promise.all([
         get(signalPath(name, "history"), { from: since, to: until, points: POINTS }),
         get("/incidents", { signal: name, since, until, limit: MOST_SPANS }),
       ]);
@@ -207,7 +205,7 @@ export function signal(main, route) {
   function take(verdict) {
     auditSoon();
     if (!columns || !("last" in range) || !columns.add(verdict)) return;
-    const { from } = limits(range);
+    const { from } = limits(range, moment(verdict.time));
     if (from !== null) columns.dropBefore(from / 1000);
     // Too much has come since: the monitor chooses anew.
     if (columns.times.length >= 2 * POINTS) void loadCharts();
@@ -232,7 +230,6 @@ export function signal(main, route) {
     drawCharts();
     void loadIncidents();
   });
-  const moving = setInterval(() => "last" in range && drawCharts(), MOVE_EVERY);
   choose(range, false);
   drawSummary();
   void loadDetails();
@@ -253,7 +250,6 @@ export function signal(main, route) {
     reload: load,
     close: () => {
       closed = true;
-      clearInterval(moving);
       unlisten();
       clearTimeout(auditDue);
       charts?.close();

@@ -3,9 +3,13 @@
 import { get } from "../api.js";
 import { el, fact, nameOf } from "../dom.js";
 import { ago, bytes, count, duration, isTime, moment, number, time } from "../format.js";
+import { allowed } from "../role.js";
 import { signalHash } from "../router.js";
+import { sinkTests } from "../sink_tests.js";
 import { templatesPanel } from "../templates.js";
 import { fillWhenLoaded } from "./view.js";
+
+/** @typedef {ReturnType<typeof sinkTests>} Tests */
 
 const RELOAD_EVERY = 10_000;
 
@@ -30,14 +34,28 @@ export function status(main) {
   const box = el("div", {}, "Loading…");
   const templates = templatesPanel();
   main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Status")), box, templates.element);
-  const load = () => void fillWhenLoaded(box, async () => content(await get("/status")));
-  const timer = setInterval(load, RELOAD_EVERY);
-  load();
+  const tests = allowed("admin") ? sinkTests(() => void load()) : null;
+
+  async function load() {
+    /** @type {string | null | undefined} */
+    let pressed = null;
+    await fillWhenLoaded(box, async () => {
+      const answer = await get("/status");
+      pressed = document.activeElement?.getAttribute("data-test");
+      return content(answer, tests);
+    });
+    // The buttons are new ones: the focus stays on the one that it was on.
+    const buttons = /** @type {NodeListOf<HTMLElement>} */ (box.querySelectorAll("[data-test]"));
+    [...buttons].find((one) => one.dataset.test === pressed)?.focus();
+  }
+
+  const timer = setInterval(() => void load(), RELOAD_EVERY);
+  void load();
   return {
     title: "Status",
-    event: (kind) => kind === "status" && load(),
+    event: (kind) => kind === "status" && void load(),
     reload: () => {
-      load();
+      void load();
       void templates.load();
     },
     close: () => clearInterval(timer),
@@ -48,8 +66,9 @@ export function status(main) {
  * Every field that the monitor sends is shown: single ones, signals in trouble, and lists of sources and sinks. Null is
  * what has not happened.
  * @param {Record<string, any>} answer
+ * @param {Tests | null} tests of sinks, for those who may send them
  */
-function content({ ready, progress, outbox = {}, sinks = [], ...others }) {
+function content({ ready, progress, outbox = {}, sinks = [], ...others }, tests) {
   const told = {
     state: ready ? "ready" : progress,
     ...others,
@@ -67,12 +86,19 @@ function content({ ready, progress, outbox = {}, sinks = [], ...others }) {
       el("h2", {}, "Monitor"),
       el("dl", { class: "facts wide" }, ...single.map(([name, value]) => fact(words(name), shown(name, value)))),
     ),
-    ...parts.map(([name, value]) => el("section", { class: "panel" }, el("h2", {}, words(name)), part(value))),
+    ...parts.map(([name, value]) => {
+      const all = name === "sinks" && value.length > 1 && tests?.button(null);
+      const heading = el("div", { class: "bar" }, el("h2", {}, words(name)), all);
+      return el("section", { class: "panel" }, heading, part(value, name === "sinks" ? tests : null));
+    }),
   ];
 }
 
-/** @param {any} value a list, a part, or parts by name */
-function part(value) {
+/**
+ * @param {any} value a list, a part, or parts by name
+ * @param {Tests | null} tests of what is listed
+ */
+function part(value, tests) {
   const list = Array.isArray(value)
     ? value
     : Object.values(value).every((one) => typeof one === "object" && one !== null)
@@ -85,7 +111,7 @@ function part(value) {
       ...Object.entries(value).map(([name, one]) => fact(words(name), shown(name, one))),
     );
   if (!list.length) return el("p", {}, "None.");
-  return el("ul", { class: "cards" }, ...list.map((one) => (isNeighbour(one) ? health(one) : troubled(one))));
+  return el("ul", { class: "cards" }, ...list.map((one) => (isNeighbour(one) ? health(one, tests) : troubled(one))));
 }
 
 /** @param {any} one */
@@ -100,8 +126,11 @@ function troubled(one) {
   return el("li", { class: "card incident" }, el("div", { class: "what" }, link, reason && el("div", {}, reason)));
 }
 
-/** @param {Record<string, any>} one a source or sink */
-function health(one) {
+/**
+ * @param {Record<string, any>} one a source or sink
+ * @param {Tests | null} tests
+ */
+function health(one, tests) {
   const { name, kind, last_error: error, ...others } = one;
   const failing = error && !(moment(one.last_success) > moment(one.last_error_time));
   const facts = Object.entries(others).filter(([field, value]) => value !== null || field === "last_success");
@@ -119,7 +148,9 @@ function health(one) {
           { class: failing ? "failed" : "muted" },
           `${failing ? "Error" : "Works again after the error"}: ${error}`,
         ),
+      tests?.result(name),
     ),
+    tests && el("div", { class: "actions" }, tests.button(name)),
   );
 }
 
