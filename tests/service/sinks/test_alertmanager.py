@@ -83,7 +83,7 @@ def test_an_incident_that_becomes_critical_is_one_alert(
         number = office.begin("pump")
         async with Running(box(alertmanager, office, metrics)):
             await until(lambda: alerts(alertmanager))
-            office.change(number, severity=6.0)
+            office.change(number, severity=40.0)
             await until(lambda: [one["labels"]["severity"] for one in alerts(alertmanager)] == ["critical"])
             office.end(number)
             await until(lambda: not alerts(alertmanager))

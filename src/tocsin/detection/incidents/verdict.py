@@ -216,17 +216,18 @@ def explain(
     # The band lies around the forecast that follows a signal fastest.
     forecast = (verdicts.low.item(step, signal, shown) + verdicts.high.item(step, signal, shown)) / 2.0
     back = view.streams[stream].length == 1 and usual.holds(value) and usual.excludes(forecast)
-    clause = view.words(stream, score, own_unit or unit, interval)
+    # How far it is from a forecast that has followed a burst says nothing.
+    clause = "" if back and view.forecasts else view.words(stream, score, own_unit or unit, interval)
+    text = clause
     if usual.known:
         number_text, range_text = usual.in_words(value, own_unit or unit)
-        if back:
-            clause = f"{'fell' if forecast > value else 'rose'} back to {number_text}, usually {range_text}{usual.when}"
-        elif clause and not mean_over and usual.holds(value):
-            clause = f"{number_text} is usual{usual.when} ({range_text}), but {clause}"
+        if clause and not mean_over and not back and usual.holds(value):
+            text = f"{number_text} is usual{usual.when} ({range_text}), but {clause}"
         else:
-            happened = f"{number_text}{' on average' if mean_over else ''}, usually {range_text}{usual.when}"
-            clause = f"{happened}; {clause}" if clause else happened
-    return Explanation(view.name, name, f"{plain}: {clause}" if len(features) > 1 else clause, back)
+            went = ("fell back to " if forecast > value else "rose back to ") if back else ""
+            where = f"{went}{number_text}{' on average' if mean_over else ''}, usually {range_text}{usual.when}"
+            text = f"{where}; {clause}" if clause else where
+    return Explanation(view.name, name, f"{plain}: {text}" if len(features) > 1 else text, back)
 
 
 def known_interval(interval: float | None, time: Any) -> float | None:
