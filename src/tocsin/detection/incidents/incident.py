@@ -42,9 +42,9 @@ class Incident:
 
     `start`, `end` and `peak` are times, or observation numbers if there are no times. `end` is the last observation so
     far with an alarm or unlike the time before the incident. The peak is the first alarm that no later one clearly
-    exceeds in evidence; `view` and `explanation` say what was anomalous there, and `direction` and `deviation` (value
-    minus forecast) are those of the most anomalous feature. `features` lists the features, those that contributed most
-    first.
+    exceeds in evidence, except at the end of a burst; `view` and `explanation` say what was anomalous there, and
+    `direction` and `deviation` (value minus forecast) are those of the most anomalous feature. `features` lists the
+    features, those that contributed most first.
     """
 
     signal: str
@@ -67,7 +67,7 @@ class Incident:
     #: an alarm; of the feature that was most anomalous then, NaN if unknown.
     away: float = float("nan")
     highest: float = float("nan")
-    #: The evidence at the peak, in nats.
+    #: The evidence at the peak, in nats, or at the end of a burst that shows more than the burst.
     evidence: float = -math.inf
     #: How many observations of the signal came before it.
     seen: int = 0
@@ -216,16 +216,19 @@ class IncidentLog:
             centres = verdicts.forecast[step, column, worst], verdicts.usual[step, column, worst, 0]
             incident.away = float(np.fmax.reduce([incident.away, *np.abs(value - np.array(centres))]))
             incident.highest = float(np.fmax(incident.highest, value))
-        # The end of a fault often shows as much as its start, on the other side.
+        # The end of a fault often shows as much as its start, on the other side. The end of a burst may show more,
+        # since the forecast has followed; the words stay those of the burst.
         if evidence > incident.evidence + constants().certainty:
             interval = known_interval(self._interval, time)
             why = explain(verdicts, step, column, self.views, self.features, self.units[signal], interval)
-            if why is not None and why.back and incident.view is not None:
-                return
-            incident.peak, incident.evidence = time, evidence
-            incident.view, incident.explanation = (why.view, why.text) if why else (None, None)
             error = verdicts.value[step, column] - verdicts.forecast[step, column]
-            incident.direction = direction_of(error, -by_feature)
+            direction = direction_of(error, -by_feature)
+            incident.evidence = evidence
+            if why is not None and why.usual and {direction, incident.direction} == {"above", "below"}:
+                return
+            incident.peak = time
+            incident.view, incident.explanation = (why.view, why.text) if why else (None, None)
+            incident.direction = direction
             by_p = zip(self.features, verdicts.feature_p[step, column].tolist(), strict=True)
             incident.feature_p = {name: p for name, p in by_p if not math.isnan(p)}
             known = not np.isnan(by_feature).all()

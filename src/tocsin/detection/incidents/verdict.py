@@ -18,6 +18,9 @@ ENDED = (RETURNED, ACCEPTED, SILENT, SUBSIDED)
 
 LOG_10 = float(np.log(10.0))
 
+# One of ten usual values is beyond the usual range, but hardly one beyond this many times its reach.
+NEARLY = 1.5
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -181,8 +184,8 @@ class Explanation:
     view: str
     feature: str | None
     text: str
-    #: Whether the value is back where it usually is, and only the forecast was not: so ends a burst.
-    back: bool = False
+    #: Whether it is about one observation, of a value that is usual or nearly so: only what was expected of it was not.
+    usual: bool = False
 
 
 def name_and_unit(feature: str) -> tuple[str, str]:
@@ -215,7 +218,8 @@ def explain(
     value = usual.centre + score if mean_over else verdicts.value.item(step, signal, shown)
     # The band lies around the forecast that follows a signal fastest.
     forecast = (verdicts.low.item(step, signal, shown) + verdicts.high.item(step, signal, shown)) / 2.0
-    back = view.streams[stream].length == 1 and usual.holds(value) and usual.excludes(forecast)
+    single = view.streams[stream].length == 1
+    back = single and usual.holds(value) and usual.excludes(forecast)
     # How far it is from a forecast that has followed a burst says nothing.
     clause = "" if back and view.forecasts else view.words(stream, score, own_unit or unit, interval)
     text = clause
@@ -227,7 +231,9 @@ def explain(
             went = ("fell back to " if forecast > value else "rose back to ") if back else ""
             where = f"{went}{number_text}{' on average' if mean_over else ''}, usually {range_text}{usual.when}"
             text = f"{where}; {clause}" if clause else where
-    return Explanation(view.name, name, f"{plain}: {text}" if len(features) > 1 else text, back)
+    return Explanation(
+        view.name, name, f"{plain}: {text}" if len(features) > 1 else text, single and usual.holds(value, NEARLY)
+    )
 
 
 def known_interval(interval: float | None, time: Any) -> float | None:
@@ -260,8 +266,8 @@ class _Usual(NamedTuple):
     def when(self) -> str:
         return " at this time" if self.seasonal else ""
 
-    def holds(self, value: float) -> bool:
-        return abs(value - self.centre) <= self.reach
+    def holds(self, value: float, times: float = 1.0) -> bool:
+        return abs(value - self.centre) <= times * self.reach
 
     def excludes(self, value: float) -> bool:
         return bool(np.isfinite(value)) and abs(value - self.centre) > self.reach
