@@ -36,7 +36,7 @@ def box(server: Alertmanager, office: Office, metrics: Metrics, **given: Any) ->
 def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
         one, two = office.begin("pump/flow"), office.begin("valve", kind="silence", p=float("nan"), **NOTHING_SEEN)
-        third = office.begin("pump/flow", start=5, severity=6.5)
+        third = office.begin("pump/flow", start=5, severity=40.0)
         async with Running(box(alertmanager, office, metrics, labels={"team": "plant"})):
             await until(lambda: len(alerts(alertmanager)) == 3)
             await asyncio.sleep(2)  # beyond the end that the first message gave
@@ -50,7 +50,7 @@ def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, me
                 "alertname": "TocsinIncident",
                 "incident": str(one),
                 "signal": "pump/flow",
-                "severity": "warning",
+                "severity": "info",
                 "team": "plant",
             }
             assert found[0]["labels"] == labels
