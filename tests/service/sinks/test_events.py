@@ -96,6 +96,10 @@ def test_a_text_for_people_names_the_members_and_the_strongest(plant: Office) ->
     names = ", ".join(f"plant/line-3/{at}" for at in range(10))
     assert notice.facts["Members"] == f"{names} and 2 more"
     assert notice.facts["Severity"] == "4.4 (warning)"  # alone it would be info
+    silent = plant.begin("elsewhere", kind="silence", severity=float("nan"), start=START)
+    with plant.store.reading() as reader:
+        incident, signal = incidents_in(reader, [silent])[silent]
+    assert Notices(sink, MONITOR).write(incident, signal, "firing").facts["Severity"] == "warning"
 
 
 @pytest.mark.slow

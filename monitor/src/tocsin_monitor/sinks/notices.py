@@ -63,7 +63,8 @@ class Notice:
     def facts(self) -> dict[str, str]:
         """What to show beside the text."""
         fields = self.fields
-        severity = None if fields["severity"] is None else f"{fields['severity']:.1f} ({fields['level']})"
+        known = fields["severity"] is not None  # not of a silence
+        severity = f"{fields['severity']:.1f} ({fields['level']})" if known else fields["level"]
         shown = {
             "Signal": fields["signal"],
             "Event": fields["event"],
