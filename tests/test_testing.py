@@ -26,7 +26,7 @@ class Mean(View):
     def open(self, signals, features, side):
         return self.session(signals, features)
 
-    def words(self, stream, score, unit):
+    def words(self, stream, score, unit, interval):
         return f"a mean of {score:.3g} {unit}"
 
 
@@ -134,7 +134,7 @@ def test_states_that_are_not_whole_or_not_copies_are_told():
         ({"streams": (Stream("a", 0),)}, "lengths must be 1 or more"),
         ({"forecasts": False, "ahead": 3}, "a view that uses forecasts must set forecasts"),
         ({"forecasts": True, "ahead": -1}, "horizons must not be negative, got -1"),
-        ({"words": lambda stream, score, unit: None}, "words must be a text"),
+        ({"words": lambda stream, score, unit, interval: None}, "words must be a text"),
         ({"sided": True}, "mirror image"),
     ],
     ids=lambda given: next(iter(given)) if isinstance(given, dict) else None,

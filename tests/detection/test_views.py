@@ -1,12 +1,14 @@
 """The views: what each says, in numbers and in words, and that nothing depends on when it is asked."""
 
+import re
+
 import numpy as np
 import pytest
 
 from tests.cases import full
 from tests.detection.helpers import LAST, SMALL, same_verdicts
 from tests.detection.oracle import OracleRelation
-from tocsin.detection import Detector
+from tocsin.detection import Detector, Fleet
 from tocsin.detection.incidents.verdict import explain
 from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view
 from tocsin.detection.views import view as contract
@@ -58,7 +60,7 @@ class Loudest(View):
     def open(self, signals, features, side):
         return LoudestSession(signals, features)
 
-    def words(self, stream, score, unit):
+    def words(self, stream, score, unit, interval):
         return f"as loud as {score:.3g}"
 
 
@@ -229,11 +231,25 @@ def test_stretches_of_a_fault_are_forgotten_once_no_newer_one_can_be_judged_by_t
     ],
 )
 def test_every_view_says_in_words_what_is_strange(name, stream, score, text):
-    assert make_view(name).words(stream, score, "mm") == text
+    assert make_view(name).words(stream, score, "mm", None) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "stream", "text"),
+    [
+        ("error", 0, "1 mm above the forecasts of the last 15 min"),
+        ("shape", 1, "the last 64 min resemble no earlier stretch"),
+        ("movement", 1, "moves by 2.72 mm a step, for 48 min"),
+        ("level", 3, "over 8.5 h"),
+        ("relation", 1, "1 mm above what the other feature says, on average over 16 min"),
+    ],
+)
+def test_where_the_interval_is_known_stretches_are_told_in_time(name, stream, text):
+    assert make_view(name).words(stream, 1.0, "mm", 60.0) == text
 
 
 def test_a_score_from_outside_is_told_as_it_is():
-    assert GivenScore().words(0, 3.0, "") == "a score of 3"
+    assert GivenScore().words(0, 3.0, "", None) == "a score of 3"
 
 
 FAULTS = {
@@ -264,9 +280,56 @@ def test_each_kind_of_fault_is_explained_by_its_view(view):
     assert why.feature == (None if view == "shape" else "heat [mm]")
     assert words in why.text
     assert why.text.startswith("heat: ")
-    assert " to " in why.text
-    assert " mm;" in why.text
+    assert re.search(r"-\d\.\d+ to \d\.\d+ mm", why.text)
     assert explain(verdicts, 0, 0, detector.fleet.views, detector.features) is None
+
+
+MINUTES = np.datetime64("2026-01-05", "ns") + np.arange(2000) * np.timedelta64(60, "s")
+
+
+def watched(values, features=1, unit=""):
+    """What a fleet of one finds in values of each minute."""
+    fleet = Fleet(1, features, alarm_rate=0.002, forecaster="exponential-smoothing", interval="1min", season="none",
+                  forecaster_options={"rate": 0.7})  # fmt: skip
+    fleet.units[0] = unit
+    verdicts = fleet.run_arrays(values[:, np.newaxis], times=MINUTES[: len(values), np.newaxis])
+    return fleet, verdicts
+
+
+def test_a_usual_value_is_not_told_as_if_it_were_beyond_what_is_usual():
+    values = np.random.default_rng(5).normal(size=1600)
+    values[1500:] = 0.0
+    fleet, _ = watched(values, unit="GB")
+    (incident,) = [one for one in fleet.incidents() if one.first > 1500]
+    assert re.fullmatch(r"0\.0 GB is usual \(-1\.\d to 1\.\d GB\), but has not moved for 48 min", incident.explanation)
+
+
+def test_the_end_of_a_burst_is_not_told_as_low():
+    """It shows more than the burst, since by then the forecast has followed; the words stay those of the burst."""
+    rng = np.random.default_rng(5)
+    values = 10 * np.sin(2 * np.pi * np.arange(1600) / 90.7) + 0.3 * rng.normal(size=1600)
+    values[1498:1508] = np.linspace(values[1498], 20.0, 10)
+    fleet, verdicts = watched(values)
+    why = explain(verdicts, 1508, 0, fleet.views, fleet.features)
+    assert verdicts.alarm[1508, 0]
+    assert verdicts.evidence[1508, 0] > verdicts.evidence[1498:1508, 0].max() + 3.0
+    assert re.fullmatch(r"fell back to -7, usually -10 to 11(; moves by [\d.]+ in one step)?", why.text)
+    (incident,) = [one for one in fleet.incidents() if one.last >= 1508]
+    assert MINUTES[1498] < incident.peak < MINUTES[1508]
+    assert incident.direction == "above"
+    assert re.match(r"(19|20), usually -10 to 11", incident.explanation)
+
+
+def test_a_unit_is_that_of_the_feature_or_else_of_the_signal():
+    values = np.random.default_rng(5).normal(size=(1600, 2))
+    said = {}
+    for feature in range(2):
+        strange = values.copy()
+        strange[1500, feature] = 30.0
+        fleet, _ = watched(strange, ["flow", "heat [°C]"], unit="GB")
+        said[feature] = next(one.explanation for one in fleet.incidents() if one.first == 1500)
+    assert re.match(r"flow: 30\.0 GB, usually -1\.\d to 1\.\d GB", said[0])
+    assert re.match(r"heat: 30\.0 °C, usually -1\.\d to 1\.\d °C", said[1])
 
 
 def related(steps, features, seed=0):

@@ -7,6 +7,7 @@ from typing import Any
 
 from tocsin_monitor.event_text import title_of
 from tocsin_monitor.fields import DeclaredField, declared
+from tocsin_monitor.levels import level_of, level_of_event
 from tocsin_monitor.observations import Outcome, Status
 from tocsin_monitor.store import EventRow, EventSummary, IncidentRow, Member
 
@@ -99,7 +100,7 @@ def _writer(field: DeclaredField) -> Callable[[Any], Any]:
 
 def incident_json(incident: IncidentRow, signal: str) -> dict[str, Any]:
     """An incident of the signal with this name."""
-    return {**json_of(IncidentRow, incident), "signal": signal}
+    return {**json_of(IncidentRow, incident), "signal": signal, "level": level_of(incident)}
 
 
 def event_json(whole: EventSummary) -> dict[str, Any]:
@@ -108,6 +109,7 @@ def event_json(whole: EventSummary) -> dict[str, Any]:
     return {
         **json_of(EventRow, event, ("shared",)),
         "title": title_of(whole),
+        "level": level_of_event(whole),
         "source": event.source,
         "place": event.place,
         "count": whole.count,

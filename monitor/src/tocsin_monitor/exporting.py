@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin_monitor.fields import DeclaredField, declared
+from tocsin_monitor.levels import level_of
 from tocsin_monitor.store import IncidentRow, ObservationRow, SignalRow, StoreReader
 
 # Rows read at once.
@@ -87,7 +88,8 @@ def _features(signal: SignalRow) -> tuple[str, ...]:
 
 def _incidents(rows: Sequence[IncidentRow], names: dict[int, str]) -> Columns:
     columns = {field.name: _column(field, rows) for field in declared(IncidentRow) if field.name not in _LEFT_OUT}
-    return {**columns, "signal": np.array([names[row.signal] for row in rows], dtype=object)}
+    levels = np.array([level_of(row) for row in rows], dtype=object)
+    return {**columns, "signal": np.array([names[row.signal] for row in rows], dtype=object), "level": levels}
 
 
 def _column(field: DeclaredField, rows: Sequence[IncidentRow]) -> NDArray[Any]:

@@ -10,8 +10,9 @@ from rich.table import Table
 from tocsin.cli.application import Exit, app, console, progress, require_matplotlib, say, whole_number
 from tocsin.data import open_writer, read_signals
 from tocsin.detection import Result, detect_signals
-from tocsin.detection.incidents.incident import incident_columns, length_text, time_text
+from tocsin.detection.incidents.incident import incident_columns, time_text
 from tocsin.detection.incidents.verdict import name_and_unit
+from tocsin.detection.views.view import length_text
 from tocsin.evaluation.machine import FEATURES, Machine, simulate_machine
 from tocsin.reports.picture import draw_detection
 from tocsin.reports.tables import audit_summary, blamed_feature, incident_table, intervals_of

@@ -318,7 +318,7 @@ def verdict_line(observation: ParsedObservation, judged: WatchedObservation) -> 
     for name in _VERDICT_FIELDS:
         record[name] = columns[name][step]
     if record["alarm"]:
-        why = judged.batch.explanation(step)
+        why = judged.batch.explanation(step, judged.time)
         record["view"], record["explanation"] = (why.view, why.text) if why else (None, None)
         incident = judged.batch.incidents[step]
         if incident is not None:

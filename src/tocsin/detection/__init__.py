@@ -13,7 +13,6 @@ from tocsin.detection.incidents.incident import (
     Incident,
     alike,
     ending_of,
-    length_text,
     ordinal,
     rarity,
 )
@@ -26,6 +25,7 @@ from tocsin.detection.settings.declaration import declared
 from tocsin.detection.settings.detector_settings import NONCONFORMITIES, DetectorSettings, named_forecasters
 from tocsin.detection.state.memory import memory_bytes, working_bytes
 from tocsin.detection.state.storage import arrays_from_bytes, arrays_to_bytes
+from tocsin.detection.views.view import length_text
 from tocsin.detection.watching import Watch
 
 __all__ = [

@@ -21,7 +21,7 @@ from tocsin.detection.frames import (
     read_frame,
 )
 from tocsin.detection.incidents.audit import Audit
-from tocsin.detection.incidents.incident import Incident, length_text
+from tocsin.detection.incidents.incident import Incident
 from tocsin.detection.incidents.verdict import Verdict, verdict_on
 from tocsin.detection.results import Result, result_of
 from tocsin.detection.settings.arguments import takes_settings
@@ -29,6 +29,7 @@ from tocsin.detection.settings.declaration import lists_settings
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.settings.history_settings import ALONE, HistorySettings
 from tocsin.detection.state.storage import Given, arrays_from_bytes, arrays_to_bytes, read_header
+from tocsin.detection.views.view import length_text
 from tocsin.forecasting.forecaster import find_forecaster
 
 # Warn if at least this share of the values is missing, or if the signal moves less than once in this many observations.
@@ -160,7 +161,7 @@ class Detector:
         times = None if moment is None else np.array([[moment]])
         verdicts = self.fleet.judge(row, self.fleet.pipeline.everything, times)
         self._last_time = moment if moment is not None else self._last_time
-        return verdict_on(verdicts, 0, 0, moment, self.fleet.views, self.features)
+        return verdict_on(verdicts, 0, 0, moment, self.fleet.views, self.features, self.fleet.interval)
 
     def _refuse_every(self) -> None:
         if self.fleet.every is not None:

@@ -105,6 +105,14 @@ class Fleet(LazyFleet):
         return self.pipeline.views
 
     @property
+    def units(self) -> list[str]:
+        """The unit of each signal's values, for explanations, to be set by callers: a state has none.
+
+        A feature may have its own, in brackets.
+        """
+        return self.log.units
+
+    @property
     def alarm_rate(self) -> float:
         """The tolerated rate of false incidents per observation; of alarms with promise="observations".
 

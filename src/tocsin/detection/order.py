@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.detection.incidents.incident import Incident, length_text
+from tocsin.detection.incidents.incident import Incident
 from tocsin.detection.results import Result
 from tocsin.detection.views.onset import BLOCK, block_means, likely_onsets, spread_of
+from tocsin.detection.views.view import length_text
 
 # The observations that count as the time before an event, of the signal that may have been first, and the largest
 # number of stretches that it is cut into: shorter ones would depend too much on each other.

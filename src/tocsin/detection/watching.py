@@ -15,7 +15,7 @@ from tocsin.data import ParsedObservation, parse_time
 from tocsin.detection.detector import Detector
 from tocsin.detection.frames import missing_times
 from tocsin.detection.incidents.incident import Incident
-from tocsin.detection.incidents.verdict import Explanation, Verdicts, directions, explain
+from tocsin.detection.incidents.verdict import Explanation, Verdicts, directions, explain, known_interval
 from tocsin.detection.state.rerating import rerated
 
 FORMAT = 2
@@ -40,9 +40,12 @@ class WatchedBatch:
             of |= {name: of[name][:, 0] for name in _BY_FEATURE}
         return {**{name: _plain(array) for name, array in of.items()}, "direction": direction}
 
-    def explanation(self, step: int) -> Explanation | None:
-        """The explanation of an alarm."""
-        return explain(self.verdicts, step, 0, self.detector.fleet.views, self.detector.features)
+    def explanation(self, step: int, time: Any) -> Explanation | None:
+        """The explanation of an alarm, which was at this time."""
+        interval = known_interval(self.detector.fleet.interval, time)
+        return explain(
+            self.verdicts, step, 0, self.detector.fleet.views, self.detector.features, interval=interval
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,7 @@ def _values(chart: Chart, feature: str | None, time: NDArray[np.float64], points
     alarm = chart.alarms(feature)
     blamed = [incident for incident in chart.incidents if is_blamed(incident, feature)]
     return {
-        "title": feature or "value",
+        "title": feature or (f"value [{chart.unit}]" if chart.unit else "value"),
         "range": [bottom, top],
         "time": time[at].tolist(),
         "value": _numbers(value[at]),

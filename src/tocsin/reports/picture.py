@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection.incidents.incident import Incident, onset_text
+from tocsin.detection.incidents.verdict import known_interval
 from tocsin.detection.views import available_views, make_view
 from tocsin.reports.tables import Chart, blamed_feature, drawn_places, is_blamed, limits, worst_severity
 
@@ -222,7 +223,7 @@ def _draw_close_up(axes: Any, chart: Chart, incident: Incident, fault: str) -> N
     feature = None if len(features) < 2 else blamed_feature(incident)
     _draw_values(axes, chart, feature, part)
     axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.2, linewidth=1, zorder=0.5)
-    length = _stretch(incident)
+    length = _stretch(incident, chart.interval)
     if length:
         names = [None] if feature is None else features
         values = np.column_stack([chart.of_feature("value", name) for name in names])
@@ -266,12 +267,14 @@ def _colour(incident: Incident) -> str:
     return COLOURS.get(_view(incident), OTHER_VIEW)
 
 
-def _stretch(incident: Incident) -> int:
+def _stretch(incident: Incident, interval: float | None) -> int:
     """The number of observations in an anomalous shape; 0 if it is not one."""
     if _view(incident) != "shape" or incident.view not in available_views():
         return 0
-    lengths = [stream.length for stream in make_view(incident.view).streams]
-    named = [length for length in lengths if f"last {length} " in (incident.explanation or "")]
+    view, explanation = make_view(incident.view), incident.explanation or ""
+    interval = known_interval(interval, incident.peak)
+    lengths = [stream.length for stream in view.streams]
+    named = [length for number, length in enumerate(lengths) if view.words(number, 0.0, "", interval) in explanation]
     return (named or lengths)[0]
 
 

@@ -16,13 +16,13 @@ from tocsin.detection.incidents.incident import (
     Incident,
     alike,
     ending_of,
-    length_text,
     onset_text,
     ordinal,
     rarity,
     time_text,
 )
 from tocsin.detection.incidents.verdict import name_and_unit
+from tocsin.detection.views.view import length_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,11 +49,14 @@ class Chart:
     signal: str
     columns: Mapping[str, NDArray[Any]]
     incidents: Sequence[Incident]
+    interval: float | None = None
+    #: Of its values, unless its features have their own.
+    unit: str = ""
 
     @classmethod
     def of(cls, result: "Result") -> Self:
         """The chart of a result with verdicts."""
-        return cls(result.signal, result.columns, result.incidents_within())
+        return cls(result.signal, result.columns, result.incidents_within(), result.interval)
 
     @property
     def features(self) -> list[str | None]:

@@ -100,9 +100,10 @@ def _check_declaration(view: View) -> None:
     require(view.begins >= 0, f"begins must not be negative, got {view.begins}")
     for stream in range(len(streams)):
         for score in (0.0, 1.5, -1.5, 1e6):
-            words = view.words(stream, score, "mm")
-            # Empty if the values, which come first, say it all.
-            require(isinstance(words, str), f"words must be a text for a score of {score}, got {words!r}")
+            for interval in (None, 60.0):
+                words = view.words(stream, score, "mm", interval)
+                # Empty if the values, which come first, say it all.
+                require(isinstance(words, str), f"words must be a text for a score of {score}, got {words!r}")
 
 
 def _check_sessions(view: View, steps: int, signals: int, features: int, scaled: bool) -> None:

@@ -69,6 +69,25 @@ def test_they_are_those_of_a_detector(tmp_path: Path, size: int) -> None:
         assert {shape["id"] for shape in told} == {row.id for row in rows}
 
 
+def test_explanations_have_the_unit_of_their_signal(tmp_path: Path) -> None:
+    """Signals with the same settings share a block, whatever their units; a unit is in no state, and may change."""
+    with rig(tmp_path, templates=[{"match": "memory", "unit": "GB"}]) as made:
+        for name in ("memory", "load"):
+            made.feed(name, VALUES[:200])
+        made.engine.signals.configure("memory", unit="MB").result(9)
+        for name in ("memory", "load"):
+            made.feed(name, VALUES[200:], START + 200 * SECOND)
+        said: dict[int, list[str]] = {1: [], 2: []}
+        for row in made.incidents():
+            assert row.explanation is not None
+            said[row.signal].append(row.explanation)
+    units = [next((unit for unit in ("GB", "MB") if f" {unit} " in text), "") for text in said[1]]
+    assert units == ["GB"] * units.count("GB") + ["MB"] * units.count("MB")
+    assert len(set(units)) == 2
+    assert said[2]
+    assert not any("B" in text for text in said[2])
+
+
 @pytest.mark.slow
 def test_each_sink_is_told_what_it_wants_once(tmp_path: Path) -> None:
     with rig(tmp_path, events={"enabled": False}, sinks=HOOKS, detector={**QUICK, "gap": 5}) as made:

@@ -100,7 +100,7 @@ def test_incidents_as_annotations(filled: Client, monitor: FakeMonitor) -> None:
     monitor.engine.close_incident(second)
     told = filled.get(f"{URL}/annotations").json()["annotations"]
     assert [one["title"] for one in told] == ["other", NASTY]
-    assert told[0]["tags"] == ["tocsin", "alarm", "warning", "returned"]
+    assert told[0]["tags"] == ["tocsin", "alarm", "info", "returned"]
     assert told[1]["tags"][-1] == "open"
     assert told[0]["text"].startswith("other: b: has not moved")
     assert abs(told[0]["time"] / 1000 - now) < 3600

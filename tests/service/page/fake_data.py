@@ -94,7 +94,7 @@ def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, 
     return {
         "id": number, "signal": name, "kind": "alarm", "start": text(start), "end": text(start + 9 * STEP),
         "peak": text(start + 2 * STEP), "alarms": 7, "duration": 10, "p": 0.0008, "severity": 3.1,
-        "return_period": 8640.0, "seen": 20_000, "began_earliest": None,
+        "level": "warning", "return_period": 8640.0, "seen": 20_000, "began_earliest": None,
         "began_latest": None, "view": "error", "explanation": "9.31 above the forecast", "direction": "above",
         "deviation": 9.31, "features": {"value": 21.0}, "open": True, "opened": text(start), "closed": None,
         "ended": None, "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None,
@@ -111,7 +111,7 @@ def event(number: int, title: str, members: list[dict[str, Any]], **more: Any) -
         {"incident": one["id"], **{key: one[key] for key in ("signal", "start", "severity", "open")}} for one in members
     ]
     return {
-        "id": number, "kind": members[0]["kind"], "title": title, "source": None, "place": None,
+        "id": number, "kind": members[0]["kind"], "title": title, "level": "warning", "source": None, "place": None,
         "count": len(members), "signals": len(members), "open_count": sum(one["open"] for one in members),
         "first": short[0], "strongest": max(short, key=lambda one: one["severity"] or 0), "start": short[0]["start"],
         "last_start": short[-1]["start"], "open": True, "opened": short[0]["start"], "closed": None,

@@ -277,7 +277,7 @@ def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, mon
     page.get_by_role("link", name=PUMP).click()
     page.wait_for_selector(".charts canvas")
     expect(page.locator(".summary .state")).to_have_text("incident")
-    expect(page.locator(".card[data-id='2'] .tags")).to_have_text("open")
+    expect(page.locator(".card[data-id='2'] .tag")).to_have_text(["warning", "open"])
     page.mouse.move(5, 5)
     for _ in range(100):  # until all of it is drawn
         before, within, after_alarms, now = (shaded_pixels(page, part) for part in (0.5, 0.93, 0.97, 0.995))
@@ -287,7 +287,7 @@ def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, mon
     assert min(within, after_alarms, now) > 100 + before
     over = {"open": False, "ended": "accepted", "closed": data.text(data.now())}
     monitor.push("incident", monitor.change_incident(2, **over))
-    expect(page.locator(".card[data-id='2'] .tags")).to_have_text("closed: accepted as normal")
+    expect(page.locator(".card[data-id='2'] .tag")).to_have_text(["warning", "closed: accepted as normal"])
     expect(page.locator(".summary .state")).to_have_text("normal")
     page.wait_for_timeout(500)
     assert shaded_pixels(page, 0.93) > 100 + before
@@ -310,16 +310,16 @@ def test_an_incident_that_is_over_says_why(opened, monitor):
     for ended, (few, sentence) in words.items():
         change = {"open": False, "ended": ended, "closed": data.text(data.now())}
         monitor.push("incident", monitor.change_incident(2, **change))
-        expect(page.locator(".tags")).to_have_text(f"closed: {few}")
+        expect(page.locator(".tags .tag")).to_have_text(["warning", f"closed: {few}"])
         expect(page.locator(".facts")).to_contain_text(sentence)
     page.goto(f"{monitor.url}/#/incidents/4")
     change = {"open": False, "ended": "returned", "closed": data.text(data.now())}
-    expect(page.locator(".tags")).to_have_text("open")
+    expect(page.locator(".tags .tag")).to_have_text(["warning", "open"])
     page.wait_for_selector(".connection.live")
     monitor.push("incident", monitor.change_incident(4, **change))
-    expect(page.locator(".tags")).to_have_text("closed: sending again")
+    expect(page.locator(".tags .tag")).to_have_text(["warning", "closed: sending again"])
     monitor.push("incident", monitor.change_incident(4, ended=None))  # from before that was stored
-    expect(page.locator(".tags")).to_have_text("closed")
+    expect(page.locator(".tags .tag")).to_have_text(["warning", "closed"])
 
 
 def test_a_false_alarm_is_said_to_end_what_goes_on(opened, monitor):

@@ -116,7 +116,7 @@ def teams(asked: Asked) -> None:
     for element in card["body"]:
         if element["type"] == "TextBlock":
             expect(isinstance(element["text"], str), "text")
-            expect(element.get("color", "default") in ("default", "good", "warning", "attention"), "colour")
+            expect(element.get("color", "default") in ("default", "accent", "good", "warning", "attention"), "colour")
         else:
             expect(element["type"] == "FactSet" and element["facts"], "element")
             expect(all(set(fact) == {"title", "value"} for fact in element["facts"]), "fact")

@@ -51,7 +51,7 @@ def test_a_test_message_fires_and_expires(alertmanager: Alertmanager, office: Of
 def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
         one, two = office.begin("pump/flow"), office.begin("valve", kind="silence", p=float("nan"), **NOTHING_SEEN)
-        third = office.begin("pump/flow", start=5, severity=6.5)
+        third = office.begin("pump/flow", start=5, severity=40.0)
         async with Running(box(alertmanager, office, metrics, labels={"team": "plant"})):
             await until(lambda: len(alerts(alertmanager)) == 3)
             await asyncio.sleep(2)  # beyond the end that the first message gave
@@ -65,7 +65,7 @@ def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, me
                 "alertname": "TocsinIncident",
                 "incident": str(one),
                 "signal": "pump/flow",
-                "severity": "warning",
+                "severity": "info",
                 "team": "plant",
             }
             assert found[0]["labels"] == labels
@@ -98,7 +98,7 @@ def test_an_incident_that_becomes_critical_is_one_alert(
         number = office.begin("pump")
         async with Running(box(alertmanager, office, metrics)):
             await until(lambda: alerts(alertmanager))
-            office.change(number, severity=6.0)
+            office.change(number, severity=40.0)
             await until(lambda: [one["labels"]["severity"] for one in alerts(alertmanager)] == ["critical"])
             office.end(number)
             await until(lambda: not alerts(alertmanager))

@@ -94,7 +94,7 @@ def told(kind: str, office: Office, metrics: Metrics, **given: Any) -> list[Any]
 
     async def test() -> None:
         with server_of(kind) as channel:
-            office.end(office.begin("pump <1>", severity=4.5))
+            office.end(office.begin("pump <1>", severity=40.0))
             async with Running(box(kind, channel, office, metrics, **given)):
                 await until(lambda: len(channel.taken) == 2)
             taken.extend(channel.taken)
@@ -121,7 +121,7 @@ def test_mattermost(office: Office, metrics: Metrics) -> None:
     assert (firing["channel"], firing["username"]) == ("plant", "Tocsin")
     assert firing["attachments"][0]["title_link"] == "https://tocsin.example/#/incidents/1"
     assert firing["attachments"][0]["color"] != resolved["attachments"][0]["color"]
-    assert {"short": True, "title": "Severity", "value": "4.5 (critical)"} in firing["attachments"][0]["fields"]
+    assert {"short": True, "title": "Severity", "value": "40.0 (critical)"} in firing["attachments"][0]["fields"]
 
 
 def test_teams(office: Office, metrics: Metrics) -> None:
@@ -147,7 +147,7 @@ def test_pagerduty_acknowledges_what_is_acknowledged_here(office: Office, metric
             def actions(number: int) -> list[str]:
                 return [one.json["event_action"] for one in channel.taken if number in numbers[one.json["dedup_key"]]]
 
-            seen, unseen = office.begin("pump", severity=4.5), office.begin("valve")
+            seen, unseen = office.begin("pump", severity=40.0), office.begin("valve")
             made = box("pagerduty", channel, office, metrics)
             numbers: dict[str, list[int]] = {}
             async with Running(made):

@@ -95,7 +95,11 @@ def test_a_text_for_people_names_the_members_and_the_strongest(plant: Office) ->
     notice = Notices(sink, MONITOR).write(incident, signal, "firing")
     names = ", ".join(f"plant/line-3/{at}" for at in range(10))
     assert notice.facts["Members"] == f"{names} and 2 more"
-    assert notice.facts["Severity"] == "4.4 (critical)"
+    assert notice.facts["Severity"] == "4.4 (warning)"  # alone it would be info
+    silent = plant.begin("elsewhere", kind="silence", severity=float("nan"), start=START)
+    with plant.store.reading() as reader:
+        incident, signal = incidents_in(reader, [silent])[silent]
+    assert Notices(sink, MONITOR).write(incident, signal, "firing").facts["Severity"] == "warning"
 
 
 @pytest.mark.slow
@@ -143,7 +147,7 @@ def test_one_message_grows_and_ends(receiver: Receiver, plant: Office, metrics: 
         first = plant.begin("plant/line-3/a", start=START)
         async with Running(Outbox(sink, plant.store, plant.write, metrics, poll=0.02, update_every=0.2)):
             await until(lambda: len(receiver.taken) == 1)
-            second = plant.begin("plant/line-3/b", start=START + 5 * SECOND, severity=6.5)
+            second = plant.begin("plant/line-3/b", start=START + 5 * SECOND, severity=40.0)
             await until(lambda: len(receiver.taken) == 2)
             plant.end(first)
             third = plant.begin("plant/line-3/c", start=START + 9 * SECOND)
@@ -166,8 +170,8 @@ def test_one_message_grows_and_ends(receiver: Receiver, plant: Office, metrics: 
             "open": True, "link": f"https://tocsin.example/#/incidents/{first}",
         }  # fmt: skip
         assert alone["event"] == {
-            "id": number, "title": "plant/line-3/a: 2 above the forecast", "count": 1, "signals": 1, "open_count": 1,
-            "first": member, "strongest": member, "members": [member],
+            "id": number, "title": "plant/line-3/a: 2 above the forecast", "level": "info", "count": 1,
+            "signals": 1, "open_count": 1, "first": member, "strongest": member, "members": [member],
             "link": f"https://tocsin.example/#/events/{number}",
         }  # fmt: skip
 

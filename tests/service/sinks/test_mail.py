@@ -46,7 +46,7 @@ def box(post: Post, office: Office, metrics: Metrics, **given: Any) -> Outbox:
 
 def test_the_mails_of_an_incident_are_one_thread(post: Post, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
-        number = office.begin("pump <ü>\u2028", severity=4.5)
+        number = office.begin("pump <ü>\u2028", severity=40.0)
         async with Running(box(post, office, metrics)):
             await until(lambda: post.mails)
             office.end(number)

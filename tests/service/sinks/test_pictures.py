@@ -43,7 +43,7 @@ def observed(office: Office, name: str = "plant/$pump$_1", count: int = 200) -> 
         rows.append(ObservationRow(signal.id, first + number * MINUTE, Status.SCORED, judged))
     with office.store.transaction() as writer:
         writer.add_observations(rows)
-    return office.begin(name, start=rows[-20].time, end=rows[-1].time, peak=rows[-20].time, severity=4.2)
+    return office.begin(name, start=rows[-20].time, end=rows[-1].time, peak=rows[-20].time, severity=40.0)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def test_the_payload(receiver: Receiver, office: Office, metrics: Metrics) -> No
         number = office.begin("pump/flow", start=1_700_000_000 * 10**9)
         async with Running(box(receiver, office, metrics)):
             await until(lambda: receiver.taken)
-            office.change(number, severity=6.0)
+            office.change(number, severity=40.0)
             office.end(number)
             await until(lambda: len(receiver.taken) == 2)
         firing, resolved = receiver.taken
@@ -66,7 +66,7 @@ def test_the_payload(receiver: Receiver, office: Office, metrics: Metrics) -> No
         assert (resolved["status"], over["status"]) == ("resolved", "resolved")
         assert over["endsAt"] > "2026"
         # It became critical meanwhile, and is still the same.
-        assert (alert["labels"]["severity"], over["labels"]["severity"]) == ("warning", "critical")
+        assert (alert["labels"]["severity"], over["labels"]["severity"]) == ("info", "critical")
         assert (over["annotations"]["ended"], over["annotations"]["summary"]) == (
             "returned", "pump/flow: resolved, back to normal",
         )  # fmt: skip

@@ -34,7 +34,9 @@ class SignalTemplate(Section):
         description="Report the signal as silent after this long without an observation; by default from its pace.",
         examples=["10min"],
     )
-    unit: str | None = Field(default=None, description="The unit of the values, for the dashboard.", examples=["mm/s"])
+    unit: str | None = Field(
+        default=None, description="The unit of the values, for the page, messages and reports.", examples=["mm/s"]
+    )
     valid_range: ValidRange = None
     min_deviation: MinDeviation = None
     min_level: MinLevel = None

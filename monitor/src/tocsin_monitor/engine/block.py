@@ -34,12 +34,14 @@ class DetectorInput:
     times: NDArray[np.datetime64]
     wanted: Sequence[int] = ()
     kept_forecasts: NDArray[np.float64] | None = None
+    #: The unit of its values, in which incidents are explained.
+    unit: str = ""
 
     def split(self, kept_forecasts: NDArray[np.float64]) -> "tuple[DetectorInput, DetectorInput]":
         """The observations with a stored forecast, and the others. Neither part asks for verdicts."""
         at = len(kept_forecasts)
-        return DetectorInput(self.values[:at], self.times[:at], (), kept_forecasts), DetectorInput(
-            self.values[at:], self.times[at:]
+        return DetectorInput(self.values[:at], self.times[:at], (), kept_forecasts, self.unit), DetectorInput(
+            self.values[at:], self.times[at:], unit=self.unit
         )
 
 
@@ -106,6 +108,8 @@ class SignalBlock:
         """Feed observations to the detectors of these rows. Either all inputs have stored forecasts, or none has."""
         judged: dict[int, list[StoredVerdict]] = {row: [] for row in inputs}
         noted: dict[int, list[NDArray[np.float64]]] = {row: [] for row in inputs}
+        for row, given in inputs.items():
+            self.fleet.units[row] = given.unit
         left = sorted(row for row, one in inputs.items() if len(one.times))
         at = 0
         while left:

@@ -154,14 +154,14 @@ class MonitoredSignal:
     def detector_input(self, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> DetectorInput:
         """The input for the detector: these observations, with the missing ones before each."""
         moments = np.array(times, dtype=np.int64).view("datetime64[ns]")
-        missing = self._missing_before(moments)
+        missing, unit = self._missing_before(moments), self.row.unit or ""
         if not missing:
-            return DetectorInput(np.array(values, dtype=np.float64), moments, range(len(times)))
+            return DetectorInput(np.array(values, dtype=np.float64), moments, range(len(times)), unit=unit)
         parts = [part for number, moment in enumerate(moments) for part in (missing.get(number, moments[:0]), [moment])]
         at = (np.cumsum([len(missing.get(number, ())) + 1 for number in range(len(times))]) - 1).tolist()
         all_values = np.full((at[-1] + 1, len(self.row.features)), NOTHING)
         all_values[at] = values
-        return DetectorInput(all_values, np.concatenate(parts), at)
+        return DetectorInput(all_values, np.concatenate(parts), at, unit=unit)
 
     def _missing_before(self, moments: NDArray[np.datetime64]) -> dict[int, NDArray[np.datetime64]]:
         """The times of missing observations, by the position of the observation that follows them."""

@@ -16,8 +16,9 @@ from tocsin_monitor.http.replies import Annotations, IncidentCount, IncidentOut,
 from tocsin_monitor.http.requests import Acknowledgement, Given, Label, Snooze
 from tocsin_monitor.http.routes import ApiRouter
 from tocsin_monitor.http.signals import pace_of
+from tocsin_monitor.levels import level_of
 from tocsin_monitor.observations import LONGEST_NAME
-from tocsin_monitor.sinks.alerts import level_of, summary_of
+from tocsin_monitor.sinks.alerts import summary_of
 from tocsin_monitor.store import IncidentRow, Kind, SignalRow, StoreReader, Which
 from tocsin_monitor.tokens import fits_any
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from tocsin_monitor.engine import Affected, Progress, SignalDetails, SignalStatus
 from tocsin_monitor.fields import DeclaredField, declared
+from tocsin_monitor.levels import Level
 from tocsin_monitor.metrics import SinkHealth, SourceHealth
 from tocsin_monitor.reloading import Reloaded
 from tocsin_monitor.rules import ValidRange
@@ -161,8 +162,9 @@ Details = model_of(
 )  # fmt: skip
 
 IncidentOut = model_of(
-    "IncidentOut", "Alarms of one signal that belong together, or its silence.", IncidentRow, signal=str
-)
+    "IncidentOut", "Alarms of one signal that belong together, or its silence.", IncidentRow, signal=str,
+    level=Annotated[Level, Field(description="How urgent it is on its own.")],
+)  # fmt: skip
 
 Incidents = list_of("Incidents", "Incidents, the newest first.", "incidents", IncidentOut)
 
@@ -205,6 +207,7 @@ EventOut = model_of(
     "EventOut", "Incidents that belong together.", EventRow, EventSummary,
     leave_out=("shared", *_NOT_SHOWN),
     title=Annotated[str, Field(description="What happened, in a few words.")],
+    level=Annotated[Level, Field(description="How urgent it is, by its strongest incident and its number of signals.")],
     source=Annotated[str | None, Field(description="The source that all its silent signals come from.")],
     place=Annotated[str | None, Field(description="The levels that the names of all its signals begin with.")],
     first=MemberOut, strongest=MemberOut,

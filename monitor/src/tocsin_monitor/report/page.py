@@ -18,6 +18,7 @@ from tocsin_monitor.config.sinks import MailSettings
 from tocsin_monitor.event_text import incident_text, place_of
 from tocsin_monitor.event_text import title_of as title_of_event
 from tocsin_monitor.exporting import Columns, Export
+from tocsin_monitor.levels import level_of, level_of_event
 from tocsin_monitor.report.facts import EventReport, Period, Report, SignalReport
 from tocsin_monitor.sinks.alerts import page_link
 from tocsin_monitor.sinks.mail import MailSink
@@ -66,7 +67,7 @@ def _of_one(signal: str, incident: IncidentRow, settings: Settings) -> tuple[str
     return (
         escape(signal),
         escape(ending_of(incident.ended).short),
-        f"{incident.severity:.1f}" if incident.kind == "alarm" else "",
+        f"{incident.severity:.1f} ({level_of(incident)})" if incident.kind == "alarm" else "",
         linked(seen, page_link(settings, "incidents", incident.id)),
         escape(_handled(incident)),
     )
@@ -82,7 +83,7 @@ def _of_several(event: EventReport, whole: EventSummary, settings: Settings) -> 
     return (
         escape(place_of(whole)),
         f"{whole.open_count:,} of {whole.count:,} open" if whole.open_count else "all ended",
-        f"{whole.strongest.incident.severity:.1f}" if alarms else "",
+        f"{whole.strongest.incident.severity:.1f} ({level_of_event(whole)})" if alarms else "",
         f"{linked(title_of_event(whole), page_link(settings, 'events', whole.event.id))}"
         f"<p>{escape(f'First to move: {whole.first.signal}.{strongest}')}</p>"
         f"<details><summary>{counted(whole.count, 'incident')}</summary><ul>{members}</ul></details>",
@@ -284,7 +285,7 @@ def drawn_signals(reader: StoreReader, signals: Sequence[SignalReport], period: 
         if columns is not None:
             times = columns["time"].astype(np.int64)
             incidents = [_incident(signal.row.name, row, times) for row in alarms]
-            charts.append(Chart(signal.row.name, columns, incidents))
+            charts.append(Chart(signal.row.name, columns, incidents, unit=signal.row.unit or ""))
     return charts
 
 

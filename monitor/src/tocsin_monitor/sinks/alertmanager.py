@@ -15,9 +15,9 @@ from tocsin_monitor.sinks.alerts import (
     check_labels,
     event_in_message,
     fingerprint,
-    level_of,
     link_to,
     plain,
+    told_level,
 )
 from tocsin_monitor.sinks.base import HttpSink
 from tocsin_monitor.store import IncidentRow, Message, SignalRow
@@ -32,8 +32,8 @@ _NOT_YET = "0001-01-01T00:00:00Z"
 class AlertmanagerSink(HttpSink):
     """Posts alerts, and repeats those that are still open.
 
-    For Alertmanager, the labels identify an alert. An incident that became critical is therefore another alert, and the
-    one with the lower severity is ended in the same request. After a restart it is forgotten, and expires.
+    For Alertmanager, the labels identify an alert. An incident that became more urgent is therefore another alert, and
+    the one with the lower severity is ended in the same request. After a restart it is forgotten, and expires.
     """
 
     keeps_open = False  # what is not repeated expires; what ends at once, Alertmanager tells nobody
@@ -62,14 +62,14 @@ class AlertmanagerSink(HttpSink):
         alerts: list[dict[str, Any]] = []
         until = time.time_ns() + int(MISSED * self._settings.refresh * 1e9)
         for incident, signal in incidents:
-            sent, level = self._levels.get(incident.id), level_of(incident)
+            sent, level = self._levels.get(incident.id), told_level(incident)
             if sent not in (None, level):
                 alerts.append(self._over(incident, signal, sent))
             link = link_to(self._monitor, incident)
             alert = alert_of(incident, signal, link, "firing", more=self._settings.labels)
             alerts.append(plain(alert, until))
         await self._post(_PATH, alerts)
-        self._levels |= {incident.id: level_of(incident) for incident, _ in incidents}
+        self._levels |= {incident.id: told_level(incident) for incident, _ in incidents}
 
     def _over(self, incident: IncidentRow, signal: SignalRow, level: str | None) -> dict[str, Any]:
         link = link_to(self._monitor, incident)

@@ -10,11 +10,9 @@ from tocsin_monitor.as_json import member_json, time_text
 from tocsin_monitor.config import Settings
 from tocsin_monitor.config.kinds import Told
 from tocsin_monitor.event_text import event_ending, incident_text, story_of, title_of
+from tocsin_monitor.levels import Level, level_of, level_of_event
 from tocsin_monitor.store import EventSummary, IncidentRow, LeadRow, Message, SignalRow
 
-#: From this severity on, an incident is "critical": hardly a false incident reaches it, and most faults that somebody
-#: should look at now do.
-CRITICAL = 4.0
 NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence", "range": "TocsinOutOfRange"}
 #: The number of the incident of a test message: the store counts from 1.
 TEST = 0
@@ -45,11 +43,10 @@ def check_labels(labels: Mapping[str, str]) -> None:
             )
 
 
-def level_of(incident: IncidentRow) -> str:
-    """How severe it is, or the strongest of its event, as a label says it."""
+def told_level(incident: IncidentRow) -> Level:
+    """How urgent a message about it is: as its event."""
     whole = event_of(incident)
-    strongest = incident if whole is None else whole.strongest.incident
-    return "critical" if strongest.severity >= CRITICAL else "warning"
+    return level_of(incident) if whole is None else level_of_event(whole)
 
 
 def link_to(settings: Settings, incident: IncidentRow) -> str:
@@ -90,6 +87,7 @@ def event_in_message(settings: Settings, incident: IncidentRow) -> dict[str, Any
     return {
         "id": whole.event.id,
         "title": title_of(whole),
+        "level": level_of_event(whole),
         "count": whole.count,
         "signals": whole.signals,
         "open_count": whole.open_count,
@@ -111,7 +109,7 @@ def alert_of(
     incident: IncidentRow, signal: SignalRow, url: str, status: Message, *, level: str | None = None,
     more: Mapping[str, str] = {},
 ) -> Alert:  # fmt: skip
-    """The alert of an incident, with `more` labels; `level` is the severity to report, by default the current one.
+    """The alert of an incident, with `more` labels; `level` is what to report as severity, by default the current one.
 
     The start of an incident may be reported when it has already ended: only the message about the end says why.
     """
@@ -119,7 +117,7 @@ def alert_of(
         "alertname": NAMES[incident.kind],
         "incident": str(incident.id),
         "signal": signal.name,
-        "severity": level or level_of(incident),
+        "severity": level or told_level(incident),
         **more,
     }
     ends = None if incident.open else incident.closed if incident.closed is not None else incident.end

@@ -101,13 +101,14 @@ def _mattermost_escaped(text: str) -> str:
 
 
 _TEAMS_TEXT = 10_000  # characters; a whole message may have 28 KB
+_TEAMS_STYLES = {"over": "good", "critical": "attention", "warning": "warning", "info": "accent"}
 
 
 class TeamsSink(ChatSink):
     """Posts an adaptive card, as the workflow "Send webhook alerts to a channel" takes it."""
 
     def _body(self, notice: Notice) -> dict[str, Any]:
-        style = "good" if notice.over else "attention" if notice.critical else "warning"
+        style = _TEAMS_STYLES[notice.level]
         title = {
             "type": "TextBlock",
             "text": _teams_escaped(shortened(notice.title, 500)),
@@ -140,6 +141,9 @@ def _teams_escaped(text: str) -> str:
 
 # ntfy turns a longer message into a file. It counts bytes, and a character may have four.
 _NTFY_TEXT, _NTFY_TITLE = 1000, 200
+_NTFY_SIGNS = {
+    "over": "white_check_mark", "critical": "rotating_light", "warning": "warning", "info": "information_source",
+}  # fmt: skip
 
 
 class NtfySink(NoticeSink):
@@ -187,8 +191,7 @@ class NtfySink(NoticeSink):
         return int(settings.priority_critical if notice.critical else settings.priority)
 
     def _tags(self, notice: Notice) -> list[str]:
-        sign = "white_check_mark" if notice.over else "rotating_light" if notice.critical else "warning"
-        return [sign, *self._settings.tags]
+        return [_NTFY_SIGNS[notice.level], *self._settings.tags]
 
 
 _PAGERDUTY_PATH = "/v2/enqueue"

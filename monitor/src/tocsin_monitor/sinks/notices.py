@@ -10,7 +10,7 @@ from tocsin_monitor.as_json import incident_json, number
 from tocsin_monitor.config import Settings
 from tocsin_monitor.config.sinks import TextSettings
 from tocsin_monitor.event_text import members_of
-from tocsin_monitor.sinks.alerts import alert_of, level_of, link_to, several, told_as
+from tocsin_monitor.sinks.alerts import alert_of, link_to, several, told_as, told_level
 from tocsin_monitor.store import IncidentRow, Message, SignalRow
 from tocsin_monitor.store.events import LISTED
 
@@ -22,6 +22,9 @@ _INCIDENT = IncidentRow(
     note="a note", excluded=False, withheld=False,
 )  # fmt: skip
 _SIGNAL = SignalRow(1, "plant/pump", ("value",), {"interval": "1min"}, None, "bar", None, 1)
+
+
+_COLOURS = {"over": "#2e7d32", "critical": "#b3261e", "warning": "#b26a00", "info": "#1b5fa8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,16 @@ class Notice:
     @property
     def critical(self) -> bool:
         """Whether somebody should look at it now."""
-        return not self.over and self.fields["level"] == "critical"
+        return self.level == "critical"
+
+    @property
+    def level(self) -> str:
+        """How urgent it is; "over" if it has ended."""
+        return "over" if self.over else str(self.fields["level"])
 
     @property
     def colour(self) -> str:
-        return "#2e7d32" if self.over else "#b3261e" if self.critical else "#b26a00"
+        return _COLOURS[self.level]
 
     @property
     def link(self) -> str:
@@ -55,7 +63,8 @@ class Notice:
     def facts(self) -> dict[str, str]:
         """What to show beside the text."""
         fields = self.fields
-        severity = None if fields["severity"] is None else f"{fields['severity']:.1f} ({fields['level']})"
+        known = fields["severity"] is not None  # not of a silence
+        severity = f"{fields['severity']:.1f} ({fields['level']})" if known else fields["level"]
         shown = {
             "Signal": fields["signal"],
             "Event": fields["event"],
@@ -70,13 +79,13 @@ class Notice:
 def fields_of(incident: IncidentRow, signal: SignalRow, status: Message, link: str) -> dict[str, Any]:
     """The fields of a message: those of the incident as the API has them, and its text in words.
 
-    For an event of several incidents, `severity` is that of the strongest, as `level` is.
+    For an event of several incidents, `severity` is that of the strongest, and `level` that of the event.
     """
     notes, whole = alert_of(incident, signal, link, status).annotations, several(incident)
     fields = {name: _shown(value) for name, value in incident_json(incident, signal.name).items()}
     return fields | {
         "message": told_as(incident, status),
-        "level": level_of(incident),
+        "level": told_level(incident),
         "severity": fields["severity"] if whole is None else number(whole.strongest.incident.severity),
         "members": "" if whole is None else members_of(whole, LISTED),
         "unit": signal.unit,

@@ -193,8 +193,8 @@ class IncidentBudget:
 
         The shorter the pool, in times that the budget allows one for, the less is known of the tail.
         """
-        known = self.rate * self._pool.span(now)
-        return self._tail(now).reaches(self.rate * math.exp(-self._constants.certainty)) * (1.0 + 1.0 / max(known, 1e-9))
+        known = max(self.rate * self._pool.span(now), 1e-9)
+        return self._tail(now).reaches(self.rate * math.exp(-self._constants.certainty)) * (1.0 + 1.0 / known)
 
     def _how_often(self, rarity: float, certain: float, now: float) -> float:
         """The rate of incidents this rare on any signal."""

@@ -21,8 +21,10 @@ from tocsin.detection.incidents.verdict import (
     Verdicts,
     direction_of,
     explain,
+    known_interval,
 )
 from tocsin.detection.views import View
+from tocsin.detection.views.view import length_text
 
 # A detector that runs for years keeps only the newest incidents.
 MOST_KEPT = 10_000
@@ -40,9 +42,9 @@ class Incident:
 
     `start`, `end` and `peak` are times, or observation numbers if there are no times. `end` is the last observation so
     far with an alarm or unlike the time before the incident. The peak is the first alarm that no later one clearly
-    exceeds in evidence; `view` and `explanation` say what was anomalous there, and `direction` and `deviation` (value
-    minus forecast) are those of the most anomalous feature. `features` lists the features, those that contributed most
-    first.
+    exceeds in evidence, except at the end of a burst; `view` and `explanation` say what was anomalous there, and
+    `direction` and `deviation` (value minus forecast) are those of the most anomalous feature. `features` lists the
+    features, those that contributed most first.
     """
 
     signal: str
@@ -65,7 +67,7 @@ class Incident:
     #: an alarm; of the feature that was most anomalous then, NaN if unknown.
     away: float = float("nan")
     highest: float = float("nan")
-    #: The evidence at the peak, in nats.
+    #: The evidence at the peak, in nats, or at the end of a burst that shows more than the burst.
     evidence: float = -math.inf
     #: How many observations of the signal came before it.
     seen: int = 0
@@ -116,6 +118,8 @@ class IncidentLog:
         interval: float | None = None,
     ) -> None:  # fmt: skip
         self.names, self.features, self.views = list(names), list(features), tuple(views)
+        #: The unit of each signal's values, as callers set it; in brackets, a feature may have its own.
+        self.units = [""] * len(self.names)
         self.min_duration, self._interval = min_duration, interval
         self._open: dict[int, Incident] = {}
         self._closed: deque[Incident] = deque(maxlen=MOST_KEPT)
@@ -212,13 +216,19 @@ class IncidentLog:
             centres = verdicts.forecast[step, column, worst], verdicts.usual[step, column, worst, 0]
             incident.away = float(np.fmax.reduce([incident.away, *np.abs(value - np.array(centres))]))
             incident.highest = float(np.fmax(incident.highest, value))
-        # The end of a fault often shows as much as its start, on the other side.
+        # The end of a fault often shows as much as its start, on the other side. The end of a burst may show more,
+        # since the forecast has followed; the words stay those of the burst.
         if evidence > incident.evidence + constants().certainty:
-            incident.peak, incident.evidence = time, evidence
-            why = explain(verdicts, step, column, self.views, self.features)
-            incident.view, incident.explanation = (why.view, why.text) if why else (None, None)
+            interval = known_interval(self._interval, time)
+            why = explain(verdicts, step, column, self.views, self.features, self.units[signal], interval)
             error = verdicts.value[step, column] - verdicts.forecast[step, column]
-            incident.direction = direction_of(error, -by_feature)
+            direction = direction_of(error, -by_feature)
+            incident.evidence = evidence
+            if why is not None and why.usual and {direction, incident.direction} == {"above", "below"}:
+                return
+            incident.peak = time
+            incident.view, incident.explanation = (why.view, why.text) if why else (None, None)
+            incident.direction = direction
             by_p = zip(self.features, verdicts.feature_p[step, column].tolist(), strict=True)
             incident.feature_p = {name: p for name, p in by_p if not math.isnan(p)}
             known = not np.isnan(by_feature).all()
@@ -335,7 +345,6 @@ _ENDINGS = {
     ),
     "imported": Ending("imported", "resolved", "It is over."),
 }
-_UNITS = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def ending_of(ended: str | None) -> Ending:
@@ -386,23 +395,6 @@ def ordinal(number: int) -> str:
     """
     last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
     return f"{number}{last}"
-
-
-def length_text(observations: float, seconds: float | None) -> str:
-    """A number of observations as a duration, if the sampling interval is known.
-
-    >>> length_text(3456, 300), length_text(3456, None), length_text(1, 5)
-    ('12 days', '3,456 observations', '5 s')
-    """
-    if not np.isfinite(observations):
-        return ""
-    if seconds is None:
-        return f"{observations:,.0f} observation{'s' if observations != 1 else ''}"
-    whole = observations * seconds
-    # The largest unit with at least two: 36 h says more than 1.5 days.
-    unit, size = next(((unit, size) for unit, size in _UNITS if whole >= 2 * size), _UNITS[-1])
-    count = whole / size
-    return f"{count:.0f} {unit}" if count >= 9.95 else f"{count:.2g} {unit}"
 
 
 def incident_columns(incidents: Sequence[Incident]) -> dict[str, NDArray[Any]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT, SUBSIDED = 0, 1, 2, 3, 4, 
 ENDED = (RETURNED, ACCEPTED, SILENT, SUBSIDED)
 
 LOG_10 = float(np.log(10.0))
+
+# One of ten usual values is beyond the usual range, but hardly one beyond this many times its reach.
+NEARLY = 1.5
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,8 @@ class Explanation:
     view: str
     feature: str | None
     text: str
+    #: Whether it is about one observation, of a value that is usual or nearly so: only what was expected of it was not.
+    usual: bool = False
 
 
 def name_and_unit(feature: str) -> tuple[str, str]:
@@ -194,19 +199,46 @@ def name_and_unit(feature: str) -> tuple[str, str]:
 
 
 def explain(
-    verdicts: Verdicts, step: int, signal: int, views: Sequence[View], features: Sequence[str]
-) -> Explanation | None:
-    """What happened, in values, and which view saw it; None if there is no explanation."""
+    verdicts: Verdicts, step: int, signal: int, views: Sequence[View], features: Sequence[str], unit: str = "",
+    interval: float | None = None,
+) -> Explanation | None:  # fmt: skip
+    """What happened, in values, and which view saw it; None if there is no explanation.
+
+    `unit` is that of a feature without one of its own, and `interval` the seconds between two observations, if known.
+    """
     number, stream, feature = (int(one) for one in verdicts.cause[step, signal])
     if number < 0:
         return None
     view, score = views[number], float(verdicts.score[step, signal])
     name = features[feature] if feature >= 0 else None
     shown = feature if feature >= 0 else most_anomalous(-verdicts.feature_evidence[step, signal])
-    plain, unit = name_and_unit(features[shown])
-    happened = _values(verdicts, step, signal, shown, stream if view.name == LevelView.name else 0, score, unit)
-    text = "; ".join(part for part in (happened, view.words(stream, score, unit)) if part)
-    return Explanation(view.name, name, f"{plain}: {text}" if len(features) > 1 else text)
+    plain, own_unit = name_and_unit(features[shown])
+    mean_over = stream if view.name == LevelView.name else 0
+    usual = _Usual.of(verdicts, step, signal, shown, mean_over)
+    value = usual.centre + score if mean_over else verdicts.value.item(step, signal, shown)
+    # The band lies around the forecast that follows a signal fastest.
+    forecast = (verdicts.low.item(step, signal, shown) + verdicts.high.item(step, signal, shown)) / 2.0
+    single = view.streams[stream].length == 1
+    back = single and usual.holds(value) and usual.excludes(forecast)
+    # How far it is from a forecast that has followed a burst says nothing.
+    clause = "" if back and view.forecasts else view.words(stream, score, own_unit or unit, interval)
+    text = clause
+    if usual.known:
+        number_text, range_text = usual.in_words(value, own_unit or unit)
+        if clause and not mean_over and not back and usual.holds(value):
+            text = f"{number_text} is usual{usual.when} ({range_text}), but {clause}"
+        else:
+            went = ("fell back to " if forecast > value else "rose back to ") if back else ""
+            where = f"{went}{number_text}{' on average' if mean_over else ''}, usually {range_text}{usual.when}"
+            text = f"{where}; {clause}" if clause else where
+    return Explanation(
+        view.name, name, f"{plain}: {text}" if len(features) > 1 else text, single and usual.holds(value, NEARLY)
+    )
+
+
+def known_interval(interval: float | None, time: Any) -> float | None:
+    """The seconds between two observations: of times that are numbers, nobody knows the unit."""
+    return interval if isinstance(time, np.datetime64) else None
 
 
 def most_anomalous(feature_p: Floats) -> int:
@@ -214,18 +246,40 @@ def most_anomalous(feature_p: Floats) -> int:
     return 0 if np.isnan(feature_p).all() else int(np.nanargmin(feature_p))
 
 
-def _values(verdicts: Verdicts, step: int, signal: int, feature: int, stream: int, score: float, unit: str) -> str:
-    """A value, or the mean over a longer stretch, and what is usual: "140, usually 85 to 105 ms at this time"."""
-    usual, *reaches = verdicts.usual[step, signal, feature].tolist()
-    if not np.isfinite([usual, reaches[stream]]).all():
-        return ""
-    value = usual + score if stream else verdicts.value.item(step, signal, feature)
-    low, high = usual - reaches[stream], usual + reaches[stream]
-    digits = _digits(high - low, value, low, high)
-    shown, lowest, highest = (f"{number:.{digits}f}" for number in (value, low, high))
-    what = f"{shown} on average" if stream else shown
-    when = " at this time" if verdicts.seasonal[step, signal, feature] else ""
-    return f"{what}, usually {lowest if lowest == highest else f'{lowest} to {highest}'} {unit}".rstrip() + when
+class _Usual(NamedTuple):
+    """Where a value, or the mean over a longer stretch, usually is: nine of ten are no further from the centre."""
+
+    centre: float
+    reach: float
+    seasonal: bool
+
+    @classmethod
+    def of(cls, verdicts: Verdicts, step: int, signal: int, feature: int, stream: int) -> Self:
+        centre, *reaches = verdicts.usual[step, signal, feature].tolist()
+        return cls(centre, reaches[stream], bool(verdicts.seasonal[step, signal, feature]))
+
+    @property
+    def known(self) -> bool:
+        return bool(np.isfinite([self.centre, self.reach]).all())
+
+    @property
+    def when(self) -> str:
+        return " at this time" if self.seasonal else ""
+
+    def holds(self, value: float, times: float = 1.0) -> bool:
+        return abs(value - self.centre) <= times * self.reach
+
+    def excludes(self, value: float) -> bool:
+        return bool(np.isfinite(value)) and abs(value - self.centre) > self.reach
+
+    def in_words(self, value: float, unit: str) -> tuple[str, str]:
+        """A value and the usual range, in the same unit and with as many decimals: "140 ms", "85 to 105 ms"."""
+        low, high = self.centre - self.reach, self.centre + self.reach
+        digits = _digits(high - low, value, low, high)
+        # Zero has no sign.
+        shown, lowest, highest = (f"{round(number, digits) + 0.0:.{digits}f}" for number in (value, low, high))
+        range_text = lowest if lowest == highest else f"{lowest} to {highest}"
+        return f"{shown} {unit}".rstrip(), f"{range_text} {unit}".rstrip()
 
 
 def _digits(width: float, *numbers: float) -> int:
@@ -235,8 +289,9 @@ def _digits(width: float, *numbers: float) -> int:
 
 
 def verdict_on(
-    verdicts: Verdicts, step: int, signal: int, time: Any, views: Sequence[View], features: Sequence[str]
-) -> Verdict:
+    verdicts: Verdicts, step: int, signal: int, time: Any, views: Sequence[View], features: Sequence[str],
+    interval: float | None = None,
+) -> Verdict:  # fmt: skip
     """The verdict on one observation of one signal."""
     single = verdicts.value.shape[2] == 1
 
@@ -245,7 +300,7 @@ def verdict_on(
 
     alarm = verdicts.alarm.item(step, signal)
     # Only alarms need an explanation, and wording one takes as long as a view.
-    why = explain(verdicts, step, signal, views, features) if alarm else None
+    why = explain(verdicts, step, signal, views, features, "", known_interval(interval, time)) if alarm else None
     severities = (verdicts.views[step, signal] / LOG_10).tolist()
     return Verdict(
         time=time,

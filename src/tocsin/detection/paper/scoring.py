@@ -9,7 +9,7 @@ import numpy as np
 
 from tocsin.conformal import W1ACAS, merge_p_values
 from tocsin.conformal.scorer import Streams
-from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View, ViewSession, amount, side
+from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View, ViewSession, amount, length_text, side
 
 PAPER = "paper"
 """The preset that is the paper's detector."""
@@ -52,8 +52,9 @@ class HorizonErrors(View):
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return _HorizonErrorsSession(signals)
 
-    def words(self, stream: int, score: float, unit: str) -> str:
-        ahead = f"the forecasts of the last {self.horizons} observations" if self.horizons > 1 else "the forecast"
+    def words(self, stream: int, score: float, unit: str, interval: float | None) -> str:
+        last = length_text(self.horizons, interval)
+        ahead = f"the forecasts of the last {last}" if self.horizons > 1 else "the forecast"
         return f"{amount(abs(score), unit)} {side(score)} {ahead}"
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tocsin.constants import constants
-from tocsin.detection.views.view import Floats, Rows, Seen, Stream, View, ViewSession, amount, side
+from tocsin.detection.views.view import Floats, Rows, Seen, Stream, View, ViewSession, amount, length_text, side
 
 
 class ErrorView(View):
@@ -32,8 +32,8 @@ class ErrorView(View):
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return _ErrorSession(side)
 
-    def words(self, stream: int, score: float, unit: str) -> str:
-        ahead = f"the forecasts of the last {self._near} observations" if stream == 0 else "the forecast"
+    def words(self, stream: int, score: float, unit: str, interval: float | None) -> str:
+        ahead = f"the forecasts of the last {length_text(self._near, interval)}" if stream == 0 else "the forecast"
         return f"{amount(abs(score), unit)} {side(score)} {ahead}"
 
 
@@ -68,7 +68,7 @@ class GivenScore(View):
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return _GivenScoreSession()
 
-    def words(self, stream: int, score: float, unit: str) -> str:
+    def words(self, stream: int, score: float, unit: str, interval: float | None) -> str:
         return f"a score of {amount(score, unit)}"
 
 

@@ -19,6 +19,7 @@ from tocsin.detection.views.view import (
     Stream,
     View,
     ViewSession,
+    length_text,
 )
 
 # What is kept of a signal: its newest values, and means of blocks of eight that reach back further; 64 kB in all. Five
@@ -78,9 +79,9 @@ class LevelView(View):
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return LevelSession(signals, features, side, self._lengths, self._seasons, self._calendar_periods)
 
-    def words(self, stream: int, score: float, unit: str) -> str:
+    def words(self, stream: int, score: float, unit: str, interval: float | None) -> str:
         # The values themselves say it.
-        return "" if stream == 0 else f"over {self._lengths[stream]} observations"
+        return "" if stream == 0 else f"over {length_text(self._lengths[stream], interval)}"
 
 
 class LevelSession(ViewSession):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tocsin.constants import constants
-from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View, ViewSession, amount
+from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View, ViewSession, amount, length_text
 
 
 class MovementView(View):
@@ -31,15 +31,15 @@ class MovementView(View):
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return _MovementSession(signals, features, self._length)
 
-    def words(self, stream: int, score: float, unit: str) -> str:
+    def words(self, stream: int, score: float, unit: str, interval: float | None) -> str:
         from tocsin.detection.views import kernels
 
         if stream == 2:
             return f"moves by {amount(score, unit)} in one step"
         if stream == 0 and score >= kernels.STILL:
-            return f"has not moved for {self._length} observations"
+            return f"has not moved for {length_text(self._length, interval)}"
         step = amount(float(np.exp(min(score if stream else -score, 700.0))), unit)
-        return f"moves by {'' if stream else 'only '}{step} a step, for {self._length} observations"
+        return f"moves by {'' if stream else 'only '}{step} a step, for {length_text(self._length, interval)}"
 
 
 class _MovementSession(ViewSession):

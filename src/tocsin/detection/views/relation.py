@@ -16,6 +16,7 @@ from tocsin.detection.views.view import (
     View,
     ViewSession,
     amount,
+    length_text,
     side,
 )
 
@@ -51,11 +52,11 @@ class RelationView(View):
         lengths = tuple(stream.length for stream in self.streams[: len(self.streams) // 2 + 1])
         return RelationSession(signals, features, side, lengths, self._kept)
 
-    def words(self, stream: int, score: float, unit: str) -> str:
+    def words(self, stream: int, score: float, unit: str, interval: float | None) -> str:
         others = f"the other {self._features - 1} features say" if self._features > 2 else "the other feature says"
         means = len(self.streams) // 2 + 1
         where = side(score) if stream < means else "away from"
-        over = f", on average over {self.streams[stream].length} observations" if stream else ""
+        over = f", on average over {length_text(self.streams[stream].length, interval)}" if stream else ""
         return f"{amount(abs(score), unit)} {where} what {others}{over}"
 
 

@@ -18,6 +18,7 @@ from tocsin.detection.views.view import (
     Stream,
     View,
     ViewSession,
+    length_text,
 )
 
 
@@ -69,8 +70,8 @@ class ShapeView(View):
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return ShapeSession(signals, features, self._scales, self._least)
 
-    def words(self, stream: int, score: float, unit: str) -> str:
-        return f"the last {self.streams[stream].length} observations resemble no earlier stretch"
+    def words(self, stream: int, score: float, unit: str, interval: float | None) -> str:
+        return f"the last {length_text(self.streams[stream].length, interval)} resemble no earlier stretch"
 
 
 class ShapeSession(ViewSession):

@@ -178,8 +178,11 @@ class View(ABC):
         """Open a session for signals. `side` is the code of a nonconformity: both, high or low."""
 
     @abstractmethod
-    def words(self, stream: int, score: float, unit: str) -> str:
-        """An explanation of such a score of the stream with this number: a short clause."""
+    def words(self, stream: int, score: float, unit: str, interval: float | None) -> str:
+        """An explanation of such a score of the stream with this number: a short clause.
+
+        `interval` is the seconds between two observations; None if that is unknown.
+        """
 
 
 def side(score: float) -> str:
@@ -194,6 +197,26 @@ def amount(number: float, unit: str = "") -> str:
     '2.35 mm/s'
     """
     return f"{number:.3g} {unit}".rstrip()
+
+
+_LENGTHS = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+
+
+def length_text(observations: float, seconds: float | None) -> str:
+    """A number of observations as a duration, if the sampling interval is known.
+
+    >>> length_text(3456, 300), length_text(3456, None), length_text(1, 5)
+    ('12 days', '3,456 observations', '5 s')
+    """
+    if not np.isfinite(observations):
+        return ""
+    if seconds is None:
+        return f"{observations:,.0f} observation{'s' if observations != 1 else ''}"
+    whole = observations * seconds
+    # The largest unit with at least two: 36 h says more than 1.5 days.
+    unit, size = next(((unit, size) for unit, size in _LENGTHS if whole >= 2 * size), _LENGTHS[-1])
+    count = whole / size
+    return f"{count:.0f} {unit}" if count >= 9.95 else f"{count:.2g} {unit}"
 
 
 ENTRY_POINTS = "tocsin.views"

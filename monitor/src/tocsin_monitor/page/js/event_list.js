@@ -39,6 +39,7 @@ export function eventTags(event) {
   return el(
     "span",
     { class: "tags" },
+    el("span", { class: `tag ${event.level}` }, event.level),
     el("span", { class: open ? "tag open" : "tag" }, open ? `${count(going)} of ${counted(all, "incident")} open` : "closed"),
     acknowledged && el("span", { class: "tag" }, `acknowledged${by ? ` by ${by}` : ""}`),
     event.label && el("span", { class: `tag label-${event.label.replace(" ", "-")}` }, event.label),

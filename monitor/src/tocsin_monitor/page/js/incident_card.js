@@ -22,6 +22,7 @@ export function tags(incident) {
   return el(
     "span",
     { class: "tags" },
+    el("span", { class: `tag ${incident.level}` }, incident.level),
     el("span", { class: incident.open ? "tag open" : "tag" }, incident.open ? "open" : over),
     acknowledged && el("span", { class: "tag" }, `acknowledged${by ? ` by ${by}` : ""}`),
     isSnoozed(incident) && el("span", { class: "tag" }, `snoozed until ${time(until)}`),

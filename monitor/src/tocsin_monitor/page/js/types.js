@@ -61,6 +61,7 @@
  * @property {number} duration
  * @property {number | null} p
  * @property {number | null} severity
+ * @property {"info" | "warning" | "critical"} level how urgent it is
  * @property {number | null} return_period in observations
  * @property {number} seen how many observations of the signal came before it
  * @property {string | null} began_earliest
@@ -105,6 +106,7 @@
  * @property {number} id
  * @property {"alarm" | "silence" | "range"} kind
  * @property {string} title
+ * @property {"info" | "warning" | "critical"} level how urgent it is
  * @property {string | null} source the source that all its silent signals come from
  * @property {string | null} place what the names of all its signals begin with
  * @property {number} count how many incidents

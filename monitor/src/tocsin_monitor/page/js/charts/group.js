@@ -78,7 +78,8 @@ export class ChartGroup {
     const alarms = () => this.#columns.alarm;
     const spans = () => this.#spans;
     features.forEach((feature) => {
-      const title = nameOf(this.signal.features.length > 1 ? feature : "value");
+      const { features, unit } = this.signal;
+      const title = nameOf(features.length > 1 ? feature : unit ? `value [${unit}]` : "value");
       const box = this.#box(title, `Values of ${feature} with forecast and band`);
       this.#keep(valueChart(box, features.length > 1 ? 160 : 240, alarms, spans, cursor, hooks), box);
     });
