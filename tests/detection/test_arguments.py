@@ -135,8 +135,8 @@ def test_sizes_let_every_rate_be_told(rate):
         rarest = 1 / (1 + size.blocks) / size.block
         assert rarest < min(rate / 3, 0.25 / size.block)
         bound = np.log(rate / rarest) / 0.1
-        assert most_beyond(size, float(rate), extrapolation=1) >= bound
-        assert most_beyond(size, float(rate), extrapolation=100) >= bound + np.log(100) / 0.1
+        assert most_beyond(size, float(rate), early=False) >= bound
+        assert most_beyond(size, float(rate), early=True) >= bound + np.log(100) / 0.1
 
 
 def test_too_small_a_rate_is_refused_with_the_reason():
@@ -180,7 +180,6 @@ BAD = {
     "peers": ["yes", 2, None],
     "every": [0, -5, "soon", True, [], "0s"],
     "aggregate": ["median", None, 5, "Mean"],
-    "extrapolation": [0, -1, None, "3", True, 1e9],
     "min_deviation": [-1, None, "x", float("nan"), float("inf"), False, [0.0, 0.0]],
     "min_relative_deviation": [-0.5, None, "x", float("nan"), float("inf"), True],
     "min_duration": [0, -1, 1.5, None, "3", True],
@@ -207,7 +206,6 @@ GOOD = {
     "peers": [False],
     "every": [None, "1min", 60, timedelta(minutes=1)],
     "aggregate": ["mean", "last", "max", "sum", "count"],
-    "extrapolation": [1, 1000.0],
     "early": [True, False, np.False_],
     "refresh": [1, 9],
     "window": [None, 250, 1000],

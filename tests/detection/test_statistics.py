@@ -99,7 +99,7 @@ def test_no_signal_has_more_incidents_than_the_long_run_bound(kind, alarm_rate):
     for settings in ({}, {"gap": 0, "accept_after": 0}):
         detector = Detector(alarm_rate=alarm_rate, forecaster="last-value", window=250, **settings)
         verdicts = detector.run(nasty(kind, 3000)).verdicts
-        beyond = most_beyond(detector.fleet.settings.sizes, alarm_rate, extrapolation=100)
+        beyond = most_beyond(detector.fleet.settings.sizes, alarm_rate, early=True)
         assert f"+ {beyond};" in detector.guarantee
         incidents = np.cumsum(verdicts.opened[:, 0])
         assert np.all(incidents <= alarm_rate * np.arange(1, 3001) + beyond)
@@ -114,7 +114,7 @@ def test_scores_that_grow_for_ever_have_no_more_incidents_than_the_bound():
     scores[::2] = 0.0
     detector = Detector(alarm_rate=0.01, forecaster=None, window=250, gap=0)
     incidents = np.cumsum(detector.run(scores).verdicts.opened[:, 0])
-    beyond = most_beyond(detector.fleet.settings.sizes, 0.01, extrapolation=100)
+    beyond = most_beyond(detector.fleet.settings.sizes, 0.01, early=True)
     assert np.all(incidents <= 0.01 * np.arange(1, 4001) + beyond)
     assert incidents[-1] > 10
 

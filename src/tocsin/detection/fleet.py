@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from tocsin.detection.peers import PeerLevels
 from tocsin.detection.results import Results
 from tocsin.detection.settings.arguments import Signals, takes_signals_and_settings
 from tocsin.detection.settings.declaration import lists_settings
-from tocsin.detection.settings.detector_settings import DetectorSettings, guarantee_of, proposing
+from tocsin.detection.settings.detector_settings import DetectorSettings, guarantee_of
 from tocsin.detection.settings.history_settings import ALONE, FleetSettings
 from tocsin.detection.state.storage import (
     Given,
@@ -70,7 +71,7 @@ class Fleet(LazyFleet):
         sharing, shared_rate = None, None
         if budget is not None:
             selection, proposed, shared_rate = make_selection(budget, len(names), settings.interval_seconds)
-            settings = proposing(settings, proposed)
+            settings = replace(settings, alarm_rate=proposed)
             sharing = Sharing(selection, len(names), settings.rarest_rate)
         return FleetParts(
             names=names,

@@ -92,7 +92,6 @@ class Ranking:
             gap=settings.gap,
             accept_after=settings.accepted_after,
             early=settings.early,
-            extrapolation=settings.extrapolation,
             longest=longest,
             returned=returned,
             least_blocks=sizes.least_blocks,

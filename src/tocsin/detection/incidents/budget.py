@@ -11,7 +11,7 @@ from tocsin import checks
 from tocsin.constants import constants
 from tocsin.detection.incidents.verdict import ENDED, NORMAL, Verdicts
 from tocsin.detection.settings.alarm_rate import parse_budget
-from tocsin.detection.settings.detector_settings import DetectorSettings, proposing
+from tocsin.detection.settings.detector_settings import DetectorSettings
 
 # Each signal proposes this many incidents per observation, unless its budget is for more than a tenth or less than a
 # hundredth of them: there must be a choice, but no more than a signal can tell apart.
@@ -393,7 +393,7 @@ class HistoryBudget:
 
     def proposing(self, settings: DetectorSettings) -> DetectorSettings:
         """The settings of one of the signals, which proposes more incidents than are selected."""
-        return proposing(settings, make_selection(self.budget, self.signals, settings.interval_seconds)[1])
+        return replace(settings, alarm_rate=make_selection(self.budget, self.signals, settings.interval_seconds)[1])
 
     def select(self, periods: Floats, intervals: Floats, watched: Floats, of_signals: Floats) -> NDArray[np.bool_]:
         """Which of the incidents with these return periods are reported.

@@ -9,6 +9,7 @@ from tocsin.compilation import compiled, inner
 from tocsin.conformal.kernels import fit_tail
 from tocsin.constants import Constants
 from tocsin.detection.incidents.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNED, SILENT, SUBSIDED
+from tocsin.detection.settings.alarm_rate import EXTRAPOLATION
 from tocsin.detection.views.archive import Archive, ends, furthest_apart, nearest
 from tocsin.detection.views.view import MOST_AT_ONCE
 
@@ -52,6 +53,8 @@ BACK = 1.0 / 3.0
 # A level, or movement, with a p-value below this is not back to normal.
 UNUSUAL = 0.05
 
+# The smallest rate that is told of evidence: it orders incidents, however far beyond all blocks.
+SMALLEST_RATE = 1e-300
 # Keeps the rate finite if every block had as much evidence.
 ALMOST_ALL = 1.0 - 1e-9
 
@@ -121,7 +124,6 @@ class Rules(NamedTuple):
     gap: int
     accept_after: int
     early: bool
-    extrapolation: float
     longest: int
     returned: int  # this many of the newest observations are compared with the past to see whether an incident is over
     least_blocks: int
@@ -189,7 +191,7 @@ def _rarity(evidence: float, reached: int, maxima: Array, rules: Rules) -> float
         return rate
     begins, count, decay = evidence_tail(maxima, rules.constants)
     often = _rate(int(count), maxima.shape[0], rules.block)
-    return float(min(max(often * np.exp(-(evidence - begins) / decay), rate / rules.extrapolation), rate))
+    return float(min(max(often * np.exp(-(evidence - begins) / decay), SMALLEST_RATE), rate))
 
 
 @_inner
@@ -209,8 +211,8 @@ def decide(
     for i in range(blocks):
         reached += 1 if maxima[i] >= evidence else 0
         certain += 1 if maxima[i] >= evidence - certainty else 0
-    rate = _rarity(evidence, reached, maxima, rules)
-    if _rarity(evidence - certainty, certain, maxima, rules) < rules.rate:
+    rate, least = _rarity(evidence, reached, maxima, rules), _rate(0, blocks, rules.block) / EXTRAPOLATION
+    if max(_rarity(evidence - certainty, certain, maxima, rules), least) < rules.rate:
         counters[CERTAIN] = 1
     if rules.by_p:
         return (rate if calibrated else np.nan), calibrated and p < rules.rate, False
@@ -218,7 +220,7 @@ def decide(
     if not calibrated or (not own and (not rules.early or blocks < rules.least_blocks)):
         return np.nan, False, False
     levels[TIGHTENED] = min(levels[TIGHTENED] + tightening * rules.rate, 4.0 * tightening)
-    return rate, rate < tolerated(rules.rate, levels[TIGHTENED], rules.block), not own
+    return rate, max(rate, least) < tolerated(rules.rate, levels[TIGHTENED], rules.block), not own
 
 
 @_inner

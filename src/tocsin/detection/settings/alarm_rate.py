@@ -129,16 +129,20 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
     )
 
 
-def rarest_rate(sizes: Sizes, extrapolation: float) -> float:
-    """The smallest rate ever reported: this many times smaller than all blocks together can show."""
-    return -math.log1p(-1 / (1 + sizes.blocks)) / sizes.block / extrapolation
+#: How many times rarer than a signal's past can show an estimate may be to alarm; beyond, it only orders incidents.
+EXTRAPOLATION = 100.0
 
 
-def most_beyond(sizes: Sizes, alarm_rate: float, extrapolation: float) -> int:
+def rarest_rate(sizes: Sizes, *, early: bool) -> float:
+    """The smallest rate that counts: what all blocks together can show, or what may be estimated from them."""
+    return -math.log1p(-1 / (1 + sizes.blocks)) / sizes.block / (EXTRAPOLATION if early else 1.0)
+
+
+def most_beyond(sizes: Sizes, alarm_rate: float, *, early: bool) -> int:
     """The largest possible excess of incidents over the promised number, over any length of any signal.
 
     Each incident lowers the log threshold by `tightening`, and each observation raises it by that much times the alarm
     rate. Once the threshold is below the smallest rate that blocks can show, or that is estimated from them, nothing
     alarms.
     """
-    return math.ceil(math.log(alarm_rate / rarest_rate(sizes, extrapolation)) / constants().tightening) + 1
+    return math.ceil(math.log(alarm_rate / rarest_rate(sizes, early=early)) / constants().tightening) + 1

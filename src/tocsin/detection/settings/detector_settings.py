@@ -89,9 +89,6 @@ def named_forecasters(settings: Mapping[str, Any]) -> list[tuple[str, dict[str, 
 LARGE = 10**9
 # Two cycles have to fit into what is kept of a signal.
 LONGEST_SEASON = 24_576
-EXTRAPOLATION = 100.0
-# Where rates only order incidents, they go on falling with the evidence, as far as numbers can.
-UNLIMITED = 1e200
 
 
 def as_features(name: str, value: Any) -> tuple[str, ...]:
@@ -238,10 +235,6 @@ class DetectorSettings:
         "alarm by an estimated tail, marked as such, while the signal's past is too short for the alarm rate",
         presets=_USUAL,
     )
-    extrapolation: float = setting(
-        EXTRAPOLATION, "how many times rarer than the past can show such an estimate may be",
-        least=1, most=UNLIMITED, configured=False, presets=_USUAL,
-    )  # fmt: skip
     refresh: int = setting(
         1, "ask the first forecaster only at every n-th observation, to save calls of a slow model", least=1, most=1024,
         presets=_USUAL,
@@ -497,7 +490,7 @@ class DetectorSettings:
     @property
     def rarest_rate(self) -> float:
         """The smallest rate ever reported, in incidents per observation."""
-        return rarest_rate(self.sizes, min(self.extrapolation, EXTRAPOLATION) if self.early else 1.0)
+        return rarest_rate(self.sizes, early=self.early)
 
     def saved(self) -> dict[str, Any]:
         """The saved settings by name."""
@@ -550,14 +543,6 @@ def check_alone(budget: Any, alarm_rate: Any, promise: str) -> None:
         )
 
 
-def proposing(settings: DetectorSettings, rate: float) -> DetectorSettings:
-    """The settings of a signal that proposes incidents at this rate, for a budget to select from.
-
-    Their rates need not be calibrated then: they only order incidents by rarity, and are not reported.
-    """
-    return replace(settings, alarm_rate=rate, extrapolation=UNLIMITED)
-
-
 def guarantee_of(settings: DetectorSettings, alarm_rate: float, budget: str | float | None, own_past_after: int) -> str:
     """What is guaranteed, and under which assumption.
 
@@ -575,7 +560,7 @@ def guarantee_of(settings: DetectorSettings, alarm_rate: float, budget: str | fl
         return f"estimated: a share of about {budget:g} of all incidents is false, by the signals' own rates; {p}"
     if settings.promise == "observations":
         return p
-    beyond = most_beyond(settings.sizes, alarm_rate, settings.extrapolation if settings.early else 1)
+    beyond = most_beyond(settings.sizes, alarm_rate, early=settings.early)
     early = (
         f"; estimated: how rare an incident is in the first {own_past_after} observations of a signal"
         if settings.early
