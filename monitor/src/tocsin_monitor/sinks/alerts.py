@@ -15,7 +15,7 @@ from tocsin_monitor.store import EventSummary, IncidentRow, LeadRow, Message, Si
 #: From this severity on, an incident is "critical": hardly a false incident reaches it, and most faults that somebody
 #: should look at now do.
 CRITICAL = 4.0
-NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence", "range": "TocsinOutOfRange"}
+NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence", "range": "TocsinOutOfRange", "limit": "TocsinLimit"}
 #: The labels that identify an alert; settings must not change them.
 IDENTITY = ("alertname", "incident", "signal")
 
@@ -46,8 +46,10 @@ def check_labels(labels: Mapping[str, str]) -> None:
 def level_of(incident: IncidentRow) -> str:
     """How severe it is, or the strongest of its event, as a label says it."""
     whole = event_of(incident)
-    strongest = incident if whole is None else whole.strongest.incident
-    return "critical" if strongest.severity >= CRITICAL else "warning"
+    some = [incident] if whole is None else [whole.strongest.incident, *(member.incident for member in whole.members)]
+    # One of a limit deviates from it once it is crossed.
+    critical = any(one.severity >= CRITICAL or (one.kind == "limit" and one.deviation == one.deviation) for one in some)
+    return "critical" if critical else "warning"
 
 
 def link_to(settings: Settings, incident: IncidentRow) -> str:
@@ -156,7 +158,17 @@ def _annotations(incident: IncidentRow, signal: SignalRow, url: str, over: bool)
     return notes
 
 
+_LIMIT_ENDINGS = {
+    "returned": Ending("returned", "resolved, within its limit again", "It is over: the signal is within its limit."),
+    "subsided": Ending(
+        "subsided", "resolved, no longer heads for its limit", "It is over: the signal no longer heads for its limit."
+    ),
+}
+
+
 def _ending(incident: IncidentRow) -> Ending:
+    if incident.kind == "limit" and incident.ended in _LIMIT_ENDINGS:
+        return _LIMIT_ENDINGS[incident.ended]
     return ending_of("sending" if incident.kind == "silence" and incident.ended == "returned" else incident.ended)
 
 
@@ -165,6 +177,10 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
         return f"No observation since {time_text(incident.start)}."
     if incident.kind == "range":
         return f"{incident.explanation} at {time_text(incident.peak)}, out of range since {time_text(incident.start)}."
+    if incident.kind == "limit":
+        if incident.deviation != incident.deviation:
+            return f"{incident.explanation}, as of {time_text(incident.end)}."
+        return f"{incident.explanation} at {time_text(incident.peak)}, since {time_text(incident.start)}."
     unit = f" {signal.unit}" if signal.unit else ""
     alarms = "1 alarm" if incident.alarms == 1 else f"{incident.alarms} alarms"
     parts = [

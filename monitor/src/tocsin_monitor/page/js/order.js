@@ -36,7 +36,7 @@ export const STATE_WORDS = {
 };
 
 /**
- * The open incidents of alarms, by signal.
+ * The open incidents of alarms and of limits, by signal.
  * @param {Iterable<Incident>} open
  * @returns {Map<string, Incident>}
  */
@@ -44,7 +44,7 @@ export function bySignal(open) {
   const found = new Map();
   for (const incident of open) {
     const known = found.get(incident.signal);
-    if (incident.kind === "alarm" && !((known?.severity ?? -1) > (incident.severity ?? 0))) {
+    if (["alarm", "limit"].includes(incident.kind) && !((known?.severity ?? -1) > (incident.severity ?? 0))) {
       found.set(incident.signal, incident);
     }
   }
@@ -53,7 +53,7 @@ export function bySignal(open) {
 
 /**
  * @param {Signal} signal
- * @param {Map<string, Incident>} incidents the open ones of alarms
+ * @param {Map<string, Incident>} incidents the open ones of alarms and of limits
  * @returns {State}
  */
 export function stateOf(signal, incidents) {

@@ -53,7 +53,7 @@
  * @typedef {object} Incident
  * @property {number} id
  * @property {string} signal
- * @property {"alarm" | "silence" | "range"} kind
+ * @property {"alarm" | "silence" | "range" | "limit"} kind
  * @property {string} start
  * @property {string} end
  * @property {string | null} peak
@@ -103,7 +103,7 @@
  *
  * @typedef {object} Event incidents that belong together
  * @property {number} id
- * @property {"alarm" | "silence" | "range"} kind
+ * @property {"alarm" | "silence" | "range" | "limit"} kind
  * @property {string} title
  * @property {string | null} source the source that all its silent signals come from
  * @property {string | null} place what the names of all its signals begin with
@@ -186,6 +186,8 @@
  *
  * @typedef {object} Rules what is told and learned, in the signal's unit
  * @property {Bounds | Record<string, Bounds> | null} valid_range
+ * @property {number | Record<string, number> | null} limit_high
+ * @property {number | Record<string, number> | null} limit_low
  * @property {number | null} min_deviation
  * @property {number | null} min_level
  * @property {boolean | null} no_data_is_zero
@@ -196,6 +198,8 @@
  * @property {number | null} silent_after
  * @property {string | null} unit
  * @property {Bounds | Record<string, Bounds> | null} valid_range
+ * @property {number | Record<string, number> | null} limit_high
+ * @property {number | Record<string, number> | null} limit_low
  * @property {number | null} min_deviation
  * @property {number | null} min_level
  * @property {boolean | null} no_data_is_zero
