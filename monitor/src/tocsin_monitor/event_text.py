@@ -3,6 +3,9 @@
 from tocsin.detection import ending_of
 from tocsin_monitor.store import EventSummary, IncidentRow
 
+#: What the incidents of an event are called.
+_WHAT = {"alarm": "incidents", "range": "values out of range", "limit": "limits crossed or ahead"}
+
 
 def incident_text(incident: IncidentRow, signal: str) -> str:
     """An incident of the signal with this name, in one line."""
@@ -25,7 +28,7 @@ def title_of(whole: EventSummary) -> str:
         return incident_text(whole.first.incident, whole.first.signal)
     signals = "1 signal" if whole.signals == 1 else f"{whole.signals} signals"
     if event.kind != "silence":
-        what = "incidents" if event.kind == "alarm" else "values out of range"
+        what = _WHAT[event.kind]
         return f"{place_of(whole)}: {whole.count} {what} on {signals}"
     if event.source is None:
         return f"{place_of(whole)}: {signals} silent"

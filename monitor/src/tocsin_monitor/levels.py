@@ -1,5 +1,6 @@
 """How urgent an incident or an event is, in a word that pagers know."""
 
+import math
 from typing import Literal, get_args
 
 from tocsin_monitor.store import EventSummary, IncidentFacts
@@ -20,8 +21,11 @@ MANY = 10
 def level_of(incident: IncidentFacts) -> Level:
     """The level of an incident on its own.
 
-    People asked to be told of silences and of values out of range, so those are warnings.
+    People asked to be told of silences and of values out of range, so those are warnings, and so is a limit ahead. One
+    that is crossed is critical: the value deviates from it.
     """
+    if incident.kind == "limit" and not math.isnan(incident.deviation):
+        return "critical"
     if incident.kind != "alarm":
         return "warning"
     if incident.severity >= CRITICAL:

@@ -1,12 +1,14 @@
 """What is told and learned of a signal, in its unit: the values it can have, and how far an incident has to go."""
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from tocsin.data import parse_duration
+
+T = TypeVar("T")
 
 #: The least and the greatest value; None for no bound.
 Bounds = tuple[float | None, float | None]
@@ -35,6 +37,18 @@ def _ranges(given: Any) -> Bounds | dict[str, Bounds] | None:
     return None if given is None else _bounds(given)
 
 
+def _limits(given: Any) -> float | dict[str, float] | None:
+    if isinstance(given, dict):
+        return {str(name): _limit(one) for name, one in given.items()} or None
+    return None if given is None else _limit(given)
+
+
+def _limit(given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):
+        raise ValueError(f"must be a number, or one for each feature, got {given!r:.100}")
+    return float(given)
+
+
 _TWO = {"type": "array", "items": {"type": ["number", "null"]}, "minItems": 2, "maxItems": 2}
 
 ValidRange = Annotated[
@@ -45,6 +59,28 @@ ValidRange = Annotated[
         description="The least and the greatest value it can have, or both for each feature. Anything else opens an "
         "incident at once, and is not learned.",
         examples=[[0, 120]],
+    ),
+]
+_NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
+_LIMIT = (
+    BeforeValidator(_limits),
+    WithJsonSchema({"anyOf": [{"type": "number"}, _NUMBERS, {"type": "null"}]}),
+)
+LimitHigh = Annotated[
+    float | dict[str, float] | None,
+    *_LIMIT,
+    Field(
+        description="The value that it must not exceed, or one for each feature. A higher one opens an incident at "
+        "once, and a steady rise to it opens one ahead; it is judged and learned as any other.",
+        examples=[95.0],
+    ),
+]
+LimitLow = Annotated[
+    float | dict[str, float] | None,
+    *_LIMIT,
+    Field(
+        description="The value that it must not fall below, or one for each feature, as with `limit_high`.",
+        examples=[5.0],
     ),
 ]
 MinDeviation = Annotated[
@@ -70,15 +106,48 @@ NoDataIsZero = Annotated[
 ]
 
 
+def _of(given: T | dict[str, T] | None, feature: str) -> T | None:
+    return given.get(feature) if isinstance(given, dict) else given
+
+
+def check_limits(
+    valid_range: Bounds | dict[str, Bounds] | None,
+    limit_low: float | dict[str, float] | None,
+    limit_high: float | dict[str, float] | None,
+) -> None:
+    """ValueError if limits contradict each other, or no valid value is beyond one."""
+    given = (valid_range, limit_low, limit_high)
+    # What has no names is for all features.
+    for feature in sorted({name for one in given if isinstance(one, dict) for name in one}) or [""]:
+        low, high, of = _of(limit_low, feature), _of(limit_high, feature), f" of {feature}" if feature else ""
+        if low is not None and high is not None and not low < high:
+            raise ValueError(f"limit_low{of} must be less than limit_high, got {low:g} and {high:g}")
+        least, greatest = _of(valid_range, feature) or (None, None)
+        for name, limit in (("limit_low", low), ("limit_high", high)):
+            if limit is None or ((least is None or least <= limit) and (greatest is None or limit <= greatest)):
+                continue
+            valid = bounds_text(least, greatest)
+            raise ValueError(
+                f"{name}{of} must be in valid_range, {valid}, or no valid value is beyond it, got {limit:g}"
+            )
+
+
 class SignalRules(BaseModel):
     """The rules of one signal."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     valid_range: ValidRange = None
+    limit_high: LimitHigh = None
+    limit_low: LimitLow = None
     min_deviation: MinDeviation = None
     min_level: MinLevel = None
     no_data_is_zero: NoDataIsZero = None
+
+    @model_validator(mode="after")
+    def _limits_fit(self) -> Self:
+        check_limits(self.valid_range, self.limit_low, self.limit_high)
+        return self
 
     def outside(self, features: tuple[str, ...], values: tuple[float, ...]) -> tuple[str, float, float] | None:
         """The feature that is furthest outside the valid range, its value and its distance (negative: below)."""
@@ -94,10 +163,11 @@ class SignalRules(BaseModel):
         return max(found, key=lambda one: abs(one[2]), default=None)
 
     def bounds(self, feature: str) -> Bounds:
-        ranges = self.valid_range
-        if isinstance(ranges, dict):
-            return ranges.get(feature, (None, None))
-        return ranges or (None, None)
+        return _of(self.valid_range, feature) or (None, None)
+
+    def limits(self, feature: str) -> Bounds:
+        """The low and the high limit of a feature; None for none."""
+        return _of(self.limit_low, feature), _of(self.limit_high, feature)
 
     def check_zero(self, silent_after: float | None, interval: Any) -> None:
         """ValueError if no data cannot mean zero, with these other settings."""
@@ -118,6 +188,11 @@ class SignalRules(BaseModel):
         """Whether nobody is told of alarms that went this far, with values up to `highest`. NaN is unknown."""
         near = self.min_deviation is not None and away < self.min_deviation
         return near or (self.min_level is not None and highest < self.min_level)
+
+
+def bounds_text(low: float | None, high: float | None) -> str:
+    """A range in words."""
+    return f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"{low:g} to {high:g}"
 
 
 NO_RULES = SignalRules()

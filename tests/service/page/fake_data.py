@@ -11,7 +11,7 @@ from urllib.parse import quote
 HOSTILE = "<img src=x onerror=alert(1)> \"quotes\" 'and' \u202ertl\u200f & " + "long" * 20
 STEP = timedelta(seconds=10)
 
-RULES = {"valid_range": None, "min_deviation": None, "min_level": None, "no_data_is_zero": None}
+RULES = dict.fromkeys(("valid_range", "limit_high", "limit_low", "min_deviation", "min_level", "no_data_is_zero"), None)
 #: What a window has that does not recur.
 WINDOW = {"schedule": None, "duration": None, "time_zone": None, "occurrences": []}
 

@@ -63,6 +63,7 @@ def test_limits_and_recurring_maintenance_on_the_page(
     page.goto(f"{served.address}/#/signals/{quote(name, safe='')}")
     page.get_by_role("button", name="Change settings").click()
     page.get_by_label("Valid range").fill("150 to -40")
+    page.get_by_label("High limit").fill("95")
     page.get_by_label("Minimum deviation").fill("2")
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_role("alert").first).to_contain_text("the first less than the second")
@@ -71,7 +72,8 @@ def test_limits_and_recurring_maintenance_on_the_page(
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_text("valid range", exact=True)).to_be_visible()
     rules = api.get(f"/signals/{name}/-/details").json()["rules"]
-    assert rules == {"valid_range": [-40.0, 150.0], "min_deviation": 2.0, "min_level": None, "no_data_is_zero": None}
+    given = {"valid_range": [-40.0, 150.0], "limit_high": 95.0, "min_deviation": 2.0}
+    assert rules == {**given, "limit_low": None, "min_level": None, "no_data_is_zero": None}
     assert send(250, [850.0, 850.0]) == ["out_of_range"] * 2
     (found,) = api.get("/incidents", params={"kind": "range"}).json()["incidents"]
     page.goto(f"{served.address}/#/incidents/{found['id']}")
@@ -79,6 +81,14 @@ def test_limits_and_recurring_maintenance_on_the_page(
     picture(page, "range")
     assert send(252, values[252:255]) == ["scored"] * 3
     expect(page.get_by_text("The signal is in its valid range again.")).to_be_visible()
+
+    assert send(255, [97.5]) == ["scored"]
+    (found,) = api.get("/incidents", params={"kind": "limit"}).json()["incidents"]
+    page.goto(f"{served.address}/#/incidents/{found['id']}")
+    expect(page.locator(".lead")).to_contain_text("97.5 °C, limit 95 °C")
+    picture(page, "limit")
+    send(256, values[256:266])
+    expect(page.get_by_text("The signal is within its limit again.")).to_be_visible()
 
     page.goto(f"{served.address}/#/maintenance")
     page.get_by_role("button", name="Add a recurring one").click()

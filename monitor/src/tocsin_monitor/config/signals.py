@@ -13,7 +13,17 @@ from tocsin.detection import SECONDS, DetectorSettings, declared, named_forecast
 from tocsin.forecasting import available_forecasters, make_forecaster
 from tocsin_monitor.config.section import DURATION, Seconds, Section
 from tocsin_monitor.observations import MOST_FEATURES
-from tocsin_monitor.rules import RULES, MinDeviation, MinLevel, NoDataIsZero, SignalRules, ValidRange
+from tocsin_monitor.rules import (
+    RULES,
+    LimitHigh,
+    LimitLow,
+    MinDeviation,
+    MinLevel,
+    NoDataIsZero,
+    SignalRules,
+    ValidRange,
+    check_limits,
+)
 
 DETECTOR_SETTINGS = tuple(name for name, one in declared(DetectorSettings).items() if one.rule.configured)
 
@@ -38,6 +48,8 @@ class SignalTemplate(Section):
         default=None, description="The unit of the values, for the page, messages and reports.", examples=["mm/s"]
     )
     valid_range: ValidRange = None
+    limit_high: LimitHigh = None
+    limit_low: LimitLow = None
     min_deviation: MinDeviation = None
     min_level: MinLevel = None
     no_data_is_zero: NoDataIsZero = None
@@ -63,6 +75,11 @@ class SignalTemplate(Section):
     def _one_interval(self) -> Self:
         if self.every is not None and "interval" in self.detector:
             raise ValueError(f"every sets the interval: omit detector.interval, got {self.detector['interval']!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _limits_fit(self) -> Self:
+        check_limits(self.valid_range, self.limit_low, self.limit_high)
         return self
 
     @property

@@ -20,6 +20,7 @@ from tocsin_monitor.engine.replay import (
     learn_anew,
     learn_reference,
     learn_what_can_be,
+    remember_limits,
     remember_peer,
 )
 from tocsin_monitor.engine.signals import AnySignal, MonitoredSignal, QuarantinedSignal, state_of
@@ -95,6 +96,7 @@ class DetectorReplacement:
                 else:
                     learn_reference(reader, new)
                     remember_peer(reader, new)
+                    remember_limits(reader, new)
                 new.last_time = latest(new.last_time, reader.newest_time(row.id))
         except Exception as error:
             if isinstance(error, MonitorError) and not isinstance(error, (DamagedError, RefusedError)):

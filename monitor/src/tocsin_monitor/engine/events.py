@@ -125,6 +125,12 @@ class Events:
         if not facts.open:
             self._settle(writer, event, now)
 
+    def tell_again(self, writer: StoreWriter, signal: AnySignal, number: int, facts: IncidentFacts, now: int) -> None:
+        """What people were told of an incident has come worse: they hear of it, whoever has acknowledged it."""
+        event = writer.event_of(number)
+        if event is not None:
+            self._tell(writer, signal, replace(event, acknowledged=None), number, facts, now, grown=True)
+
     def limit(self, writer: StoreWriter, number: int, patterns: Sequence[str]) -> None:
         """Let only signals that match join an event: what is done about it holds for those that join later."""
         row = writer.event(number)

@@ -12,8 +12,10 @@ from tocsin.detection import POOL, Incident, IncidentBudget, alike
 from tocsin_monitor.config import BudgetSettings
 from tocsin_monitor.engine.events import Events
 from tocsin_monitor.engine.held_labels import held_label
+from tocsin_monitor.engine.limits import LimitIncident, limit_text
 from tocsin_monitor.engine.signals import NOTHING, AnySignal, MonitoredSignal
 from tocsin_monitor.engine.stages import Received
+from tocsin_monitor.rules import bounds_text
 from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, StoreReader, StoreWriter
 
 
@@ -118,6 +120,27 @@ def range_facts(
     return facts
 
 
+def limit_facts(signal: MonitoredSignal, incident: LimitIncident, now: int) -> IncidentFacts:
+    """What is stored of an incident of a limit that is crossed or will be."""
+    row, over = signal.row, incident.ended is not None
+    several = len(row.features) > 1
+    state = {"open": not over, "closed": now if over else None, "ended": incident.ended}
+    return IncidentFacts(
+        signal=row.id,
+        kind="limit",
+        start=incident.start,
+        end=incident.end,
+        peak=incident.peak,
+        duration=incident.duration,
+        explanation=limit_text(incident, row.unit, incident.feature if several else ""),
+        direction="above" if incident.high else "below",
+        deviation=incident.beyond,
+        contributions=dict.fromkeys([incident.feature], abs(incident.value - incident.limit)) if several else {},
+        opened=now,
+        **{**_NO_ALARM, **state},
+    )
+
+
 #: What an incident without alarms has.
 _NO_ALARM: dict[str, Any] = {
     **dict.fromkeys(("p", "severity", "return_period"), NOTHING),
@@ -132,8 +155,7 @@ def _range_text(signal: MonitoredSignal, feature: str, value: float) -> str:
     low, high = signal.row.rules.bounds(feature)
     name = f"{feature} " if len(signal.row.features) > 1 else ""
     unit = f" {signal.row.unit}" if signal.row.unit else ""
-    valid = f"at least {low:g}" if high is None else f"at most {high:g}" if low is None else f"{low:g} to {high:g}"
-    return f"{name}{value:.6g}{unit}, valid is {valid}{unit}"
+    return f"{name}{value:.6g}{unit}, valid is {bounds_text(low, high)}{unit}"
 
 
 def put_incident(

@@ -11,9 +11,18 @@ from tocsin_monitor.as_json import verdict_json
 from tocsin_monitor.engine.aggregation import Aggregated, aggregate, complete_aggregates
 from tocsin_monitor.engine.block import DetectorInput, DetectorOutput, SignalBlock
 from tocsin_monitor.engine.engine_state import EngineState
-from tocsin_monitor.engine.incidents import alarm_facts, close_incident, nanoseconds, put_incident, range_facts
+from tocsin_monitor.engine.incidents import (
+    alarm_facts,
+    close_incident,
+    limit_facts,
+    nanoseconds,
+    put_incident,
+    range_facts,
+)
 from tocsin_monitor.engine.isolation import judge_apart
 from tocsin_monitor.engine.lifecycle import create_from_first
+from tocsin_monitor.engine.limits import SAVED_AFTER, LimitWatch, limits_of
+from tocsin_monitor.engine.limits import cursor_of as limits_cursor
 from tocsin_monitor.engine.peers import cursor_of, distances
 from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal
 from tocsin_monitor.engine.stages import (
@@ -227,6 +236,7 @@ class Ingest:
             self._state.pending_imports.put(writer, judged.past)
             changed = self._end_silences(writer, judged.fresh, now)
             changed += self._out_of_range(writer, judged.fresh, now)
+            changed += self._limits(writer, judged.fresh, now)
             for signal, facts in self._alarms(writer, judged, now):
                 number = self._state.put_alarm(writer, signal, facts, now)
                 changed.append((signal, number))
@@ -272,6 +282,38 @@ class Ingest:
                     close_incident(writer, self._state.events, signal, going_on, "returned", now)
                     changed.append((signal, going_on.id))
                     number = None
+        return changed
+
+    def _limits(
+        self, writer: StoreWriter, fresh: Mapping[MonitoredSignal, Sequence[JudgedObservation]], now: int
+    ) -> list[tuple[MonitoredSignal, int]]:
+        """Open, change and close incidents of limits that are crossed or will be."""
+        changed = []
+        for signal, some in fresh.items():
+            row, number = signal.row, signal.limit_incident
+            wanted = limits_of(row.given_features, row.rules)
+            taken = [one.received for one in some if one.status is Status.SCORED]
+            if not taken or (wanted is None and signal.watch is None and number is None):
+                continue
+            _follow_limits(writer, signal, wanted)
+            watch = signal.watch
+            if number is not None and (watch is None or watch.incident is None):  # its limit is another one now
+                going_on = writer.incident(number)
+                if going_on is not None:
+                    close_incident(writer, self._state.events, signal, going_on, "returned", now)
+                    changed.append((signal, number))
+            if watch is None:
+                continue
+            before, found = watch.incident, watch.take_all((one.time, one.values) for one in taken)
+            for incident in found:
+                facts = limit_facts(signal, incident, now)
+                number = put_incident(writer, self._state.events, signal, facts, now)
+                if facts.open and before is not None and incident.is_crossing_of(before):
+                    self._state.events.tell_again(writer, signal, number, facts, now)
+                changed.append((signal, number))
+            if watch.unsaved >= SAVED_AFTER:
+                # Spread by id, so that signals that began together are not stored together.
+                writer.put_cursor(limits_cursor(row.id), watch.saved(row.id % SAVED_AFTER))
         return changed
 
     def _alarms(self, writer: StoreWriter, judged: JudgedTurn, now: int) -> list[tuple[MonitoredSignal, IncidentFacts]]:
@@ -331,6 +373,21 @@ def _output(
     except Exception:
         return None
     return {signal: outputs[signal.place] for signal in inputs}
+
+
+def _follow_limits(
+    writer: StoreWriter, signal: MonitoredSignal, wanted: tuple[tuple[float | None, float | None], ...] | None
+) -> None:
+    """Watch the limits that a signal now has."""
+    watch, features, rules = signal.watch, signal.row.given_features, signal.row.rules
+    if wanted is None:
+        signal.watch = None
+        if watch is not None:
+            writer.remove_cursor(limits_cursor(signal.row.id))
+    elif watch is None:
+        signal.watch = LimitWatch(features, rules)
+    elif wanted != watch.limits:
+        signal.watch = watch.following(features, rules)
 
 
 def _is_valid(status: Status, values: Sequence[float]) -> bool | None:

@@ -20,6 +20,7 @@ from tocsin_monitor.as_json import incident_json
 from tocsin_monitor.config import Settings, check_detector, with_known_files
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import close_incident
+from tocsin_monitor.engine.limits import cursor_of as limits_cursor
 from tocsin_monitor.engine.peers import cursor_of
 from tocsin_monitor.engine.signals import AnySignal, MonitoredSignal
 from tocsin_monitor.engine.stages import values_of
@@ -179,12 +180,13 @@ def changed_rules(rules: SignalRules, changes: Mapping[str, Any], features: Sequ
     try:
         found = SignalRules.model_validate({**rules.model_dump(), **changes})
     except ValidationError as error:
-        raise RefusedError(
-            "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        ) from None
-    unknown = sorted(set(found.valid_range).difference(features)) if isinstance(found.valid_range, dict) else ()
-    if unknown:
-        raise RefusedError(f"valid_range must be for the features {', '.join(features)}, got {', '.join(unknown)}")
+        problems = [(*map(str, one["loc"][:1]), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
+        raise RefusedError("; ".join(": ".join(one) for one in problems)) from None
+    for name in ("valid_range", "limit_high", "limit_low"):
+        given = getattr(found, name)
+        unknown = sorted(set(given).difference(features)) if isinstance(given, dict) else ()
+        if unknown:
+            raise RefusedError(f"{name} must be for the features {', '.join(features)}, got {', '.join(unknown)}")
     return found
 
 
@@ -329,6 +331,7 @@ def _remove(state: EngineState, writer: StoreWriter, number: int, now: int) -> N
     events = writer.events_of_signal(number)
     writer.remove_signal(number)
     writer.remove_cursor(cursor_of(number))
+    writer.remove_cursor(limits_cursor(number))
     state.events.forget(writer, events, now)
 
 

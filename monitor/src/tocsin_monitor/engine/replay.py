@@ -12,6 +12,8 @@ from tocsin.detection import Incident
 from tocsin_monitor.as_json import time_text
 from tocsin_monitor.engine.block import DetectorInput, SignalBlock
 from tocsin_monitor.engine.kept_forecasts import Floats, KeptForecasts
+from tocsin_monitor.engine.limits import LimitWatch
+from tocsin_monitor.engine.limits import cursor_of as limits_cursor
 from tocsin_monitor.engine.peers import cursor_of
 from tocsin_monitor.engine.signals import NOTHING, RECENT, MonitoredSignal
 from tocsin_monitor.errors import RefusedError
@@ -115,6 +117,7 @@ def replay(
         signal.last_time = latest(signal.last_time, renewed[signal])
     for signal in signals:
         remember_newest(reader, signal, rebuilt[signal].newest)
+        remember_limits(reader, signal)
     block.take_closed()  # these incidents were stored together with the observations
     return replayed
 
@@ -232,6 +235,19 @@ def remember_peer(reader: StoreReader, signal: MonitoredSignal, newest: Sequence
         peer.restore(learned)
 
 
+def remember_limits(reader: StoreReader, signal: MonitoredSignal) -> None:
+    """Set what is known of a signal's limits, if it has any: what is stored, and the observations since."""
+    rules = signal.row.rules
+    if rules.limit_high is None and rules.limit_low is None:
+        return
+    stored = reader.cursor(limits_cursor(signal.row.id))
+    if stored is None:
+        return
+    signal.watch = watch = LimitWatch.restored(stored)
+    while rows := reader.observations(signal.row.id, after=watch.time, statuses=(Status.SCORED,), limit=PIECE):
+        watch.take_all((row.time, row.judged.value) for row in rows)
+
+
 def learn_anew(
     reader: StoreReader,
     signal: MonitoredSignal,
@@ -253,6 +269,7 @@ def learn_what_can_be(reader: StoreReader, signal: MonitoredSignal) -> None:
     _take_stored(reader, signal.block, [signal], {signal: _begin_renewed(reader, signal)})
     signal.block.take_closed()
     remember_newest(reader, signal)
+    remember_limits(reader, signal)
 
 
 def learn_reference(

@@ -28,6 +28,7 @@ from tocsin_monitor.engine.lifecycle import (
     new_row,
     templated,
 )
+from tocsin_monitor.engine.limits import cursor_of as limits_cursor
 from tocsin_monitor.engine.replay import TAKEN, latest, value_of
 from tocsin_monitor.engine.signal_templates import KnownTemplate
 from tocsin_monitor.engine.signals import NOTHING, AnySignal, QuarantinedSignal, SignalDetails, SignalStatus, state_of
@@ -210,6 +211,7 @@ class SignalChanges(Changes):
             # Without a state, the next start rebuilds the signal from its observations if this is interrupted.
             taken = writer.take_out(signal.row, to, "the clock was ahead and has been corrected", now)
             writer.remove_state(signal.row.id)
+            writer.remove_cursor(limits_cursor(signal.row.id))
         with self._state.lock:
             signal.forget_newest(to)
         self._detectors.relearn(signal, self._detectors.fresh(signal.row, signal.reference))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tocsin.detection import Audit, arrays_to_bytes, length_text, missing_times, pack_arrays
 from tocsin_monitor.engine.block import DetectorInput, SignalBlock
 from tocsin_monitor.engine.kept_forecasts import UnsavedForecasts
+from tocsin_monitor.engine.limits import LimitWatch
 from tocsin_monitor.engine.peers import Peer
 from tocsin_monitor.fields import Shown, Time
 from tocsin_monitor.observations import StoredVerdict, record
@@ -62,7 +63,7 @@ class SignalStatus:
         Shown("How many it needs until its own past determines how rare something is; before, that is estimated."),
     ] = 0
     silent: bool = False
-    #: That of a value out of range, if there is one, else that of alarms, else the silence.
+    #: That of a value out of range, if there is one, else of a limit, else of alarms, else the silence.
     incident: Annotated[int | None, Shown("The open incident.")] = None
     recent: Annotated[
         tuple[Point, ...], Shown("The newest observations: time, value of the first feature, p, alarm.")
@@ -124,6 +125,7 @@ class MonitoredSignal:
     alarm_incident: int | None = None
     silence_incident: int | None = None
     range_incident: int | None = None
+    limit_incident: int | None = None
     recent: deque[Point] = field(default_factory=lambda: deque(maxlen=RECENT))
     #: The parts of its incomplete aggregates, by time; None if they must be read from the store.
     parts: dict[int, tuple[float, ...]] | None = None
@@ -131,6 +133,9 @@ class MonitoredSignal:
     #: Who sent its newest observation, and what is stored of that.
     source: str | None = None
     stored_source: str | None = None
+
+    #: What is known of its limits; None if it has none.
+    watch: LimitWatch | None = None
 
     #: What is known for comparing it with others; None if it is not.
     peer: Peer | None = field(init=False, default=None)
@@ -251,7 +256,7 @@ class MonitoredSignal:
         self.recent.clear()
         self.recent.extend(kept)
         self.paces.clear()
-        self.last_time = self.newest = None
+        self.last_time = self.newest = self.watch = None
         if self.peer is not None and self.step:
             while self.peer.recent and self.peer.recent[-1][0] > after // self.step:
                 self.peer.recent.pop()
@@ -275,6 +280,7 @@ class MonitoredSignal:
 
     def status(self) -> SignalStatus:
         fleet, newest = self.block.fleet, self.newest
+        incidents = self.range_incident, self.limit_incident, self.alarm_incident, self.silence_incident
         return SignalStatus(
             id=self.row.id,
             name=self.row.name,
@@ -294,7 +300,7 @@ class MonitoredSignal:
             warm_up=fleet.warm_up,
             own_past_after=fleet.own_past_after,
             silent=self.silence_incident is not None,
-            incident=next(filter(None, (self.range_incident, self.alarm_incident, self.silence_incident)), None),
+            incident=next(filter(None, incidents), None),
             recent=tuple(self.recent),
             reference=self.reference,
             warning=self.warning,

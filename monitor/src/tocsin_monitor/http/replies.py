@@ -14,7 +14,7 @@ from tocsin_monitor.fields import DeclaredField, declared
 from tocsin_monitor.levels import Level
 from tocsin_monitor.metrics import SinkHealth, SourceHealth
 from tocsin_monitor.reloading import Reloaded
-from tocsin_monitor.rules import ValidRange
+from tocsin_monitor.rules import LimitHigh, LimitLow, ValidRange
 from tocsin_monitor.store import (
     AccessLogRow,
     EventRow,
@@ -307,6 +307,8 @@ class TemplateSettings(BaseModel):
     silent_after: Number
     unit: str | None
     valid_range: ValidRange
+    limit_high: LimitHigh
+    limit_low: LimitLow
     min_deviation: Number
     min_level: Number
     no_data_is_zero: bool | None

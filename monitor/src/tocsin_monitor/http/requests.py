@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from tocsin_monitor.observations import LONGEST_NAME, MOST_FEATURES, time_of
-from tocsin_monitor.rules import RULES, MinDeviation, MinLevel, NoDataIsZero, ValidRange
+from tocsin_monitor.rules import RULES, LimitHigh, LimitLow, MinDeviation, MinLevel, NoDataIsZero, ValidRange
 from tocsin_monitor.schedules import LONGEST, Schedule
 from tocsin_monitor.store import LabelName
 from tocsin_monitor.tokens import MOST_PATTERNS, NAME_PATTERN, Role
@@ -104,6 +104,8 @@ class SignalIn(Model):
     )
     unit: ShortText | None = Field(None, description="The unit of its values.", examples=["bar"])
     valid_range: ValidRange = None
+    limit_high: LimitHigh = None
+    limit_low: LimitLow = None
     min_deviation: MinDeviation = None
     min_level: MinLevel = None
     no_data_is_zero: NoDataIsZero = None

@@ -13,7 +13,7 @@ from tocsin_monitor.event_text import event_ending, incident_text, story_of, tit
 from tocsin_monitor.levels import Level, level_of, level_of_event
 from tocsin_monitor.store import EventSummary, IncidentRow, LeadRow, Message, SignalRow
 
-NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence", "range": "TocsinOutOfRange"}
+NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence", "range": "TocsinOutOfRange", "limit": "TocsinLimit"}
 #: The number of the incident of a test message: the store counts from 1.
 TEST = 0
 #: The labels that identify an alert; settings must not change them.
@@ -158,7 +158,17 @@ def _annotations(incident: IncidentRow, signal: SignalRow, url: str, over: bool)
     return notes
 
 
+_LIMIT_ENDINGS = {
+    "returned": Ending("returned", "resolved, within its limit again", "It is over: the signal is within its limit."),
+    "subsided": Ending(
+        "subsided", "resolved, no longer heads for its limit", "It is over: the signal no longer heads for its limit."
+    ),
+}
+
+
 def _ending(incident: IncidentRow) -> Ending:
+    if incident.kind == "limit" and incident.ended in _LIMIT_ENDINGS:
+        return _LIMIT_ENDINGS[incident.ended]
     return ending_of("sending" if incident.kind == "silence" and incident.ended == "returned" else incident.ended)
 
 
@@ -169,6 +179,10 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
         return f"No observation since {time_text(incident.start)}."
     if incident.kind == "range":
         return f"{incident.explanation} at {time_text(incident.peak)}, out of range since {time_text(incident.start)}."
+    if incident.kind == "limit":
+        if incident.deviation != incident.deviation:
+            return f"{incident.explanation}, as of {time_text(incident.end)}."
+        return f"{incident.explanation} at {time_text(incident.peak)}, since {time_text(incident.start)}."
     unit = f" {signal.unit}" if signal.unit else ""
     alarms = "1 alarm" if incident.alarms == 1 else f"{incident.alarms} alarms"
     parts = [

@@ -12,7 +12,7 @@ from tocsin_monitor.rules import NO_RULES, SignalRules
 from tocsin_monitor.schedules import Schedule
 from tocsin_monitor.tokens import Role
 
-Kind = Literal["alarm", "silence", "range"]
+Kind = Literal["alarm", "silence", "range", "limit"]
 Message = Literal["firing", "resolved"]
 #: Why an incident ended. A detector gives the first four reasons; the next two mean that its detector was replaced.
 #: "removed" means that its signal was removed. The last means that the incident was found in imported history, and
@@ -127,7 +127,10 @@ class IncidentFacts:
     view: Annotated[str | None, Shown("The view that contributes most at the peak.")]
     explanation: Annotated[str | None, Shown("An explanation of the peak.")]
     direction: str | None
-    deviation: Annotated[float, Shown("Value minus forecast at the peak.")]
+    deviation: Annotated[
+        float,
+        Shown("Value minus forecast at the peak; of a limit, value minus limit, null as long as it is not crossed."),
+    ]
     contributions: Annotated[Mapping[str, float], Shown("How much each feature contributed.", name="features")]
     feature_p: Annotated[
         Mapping[str, float], Shown("The p-value of each feature at the peak, from its own views; none without a score.")
@@ -152,7 +155,8 @@ class IncidentFacts:
         Ended | None,
         Shown(
             "Why it ended. returned: the signal is back to normal, or sending again after a silence. subsided: "
-            "nothing has been unusual since, but Tocsin cannot tell whether its cause is gone. accepted: "
+            "nothing has been unusual since, or it no longer heads for its limit, but Tocsin cannot tell whether its "
+            "cause is gone. accepted: "
             "its new behaviour is accepted as normal. silent: it has no more values. labelled: a user labelled it a "
             "false alarm. reset, relearned: its detector was reset or retrained. removed: its signal was removed. "
             "imported: it was found in imported history, and no alert was sent. null while it is open, and for "

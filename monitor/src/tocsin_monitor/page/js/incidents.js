@@ -34,6 +34,10 @@ export function ending({ kind, open, ended }) {
   if (open || !ended) return null;
   if (kind === "silence" && ended === "returned") return ["sending again", "The signal is sending again."];
   if (kind === "range" && ended === "returned") return ["in range again", "The signal is in its valid range again."];
+  if (kind === "limit" && ended === "returned") return ["within its limit", "The signal is within its limit again."];
+  if (kind === "limit" && ended === "subsided") {
+    return ["no longer heads for its limit", "The signal no longer heads for its limit."];
+  }
   return ENDINGS[ended] ?? [ended, ended];
 }
 
@@ -50,6 +54,7 @@ export function story(incident) {
     const many = counted(incident.duration, "observation");
     return `out of range: ${incident.explanation}; ${many}${incident.open ? " so far" : ""}`;
   }
+  if (incident.kind === "limit") return incident.explanation ?? "";
   // The duration of an open incident keeps growing.
   const within = incident.open ? "so far" : `in ${counted(incident.duration, "observation")}`;
   const alarms = `${counted(incident.alarms, "alarm")} ${within}`;

@@ -36,10 +36,10 @@ export const STATE_WORDS = {
 };
 
 /**
- * How severe an incident is. A value out of range has no severity: somebody said that it cannot be.
+ * How severe an incident is. What is out of range or beyond a limit has no severity: somebody said that it must not be.
  * @param {Incident} incident
  */
-const severityOf = ({ kind, severity }) => (kind === "range" ? Infinity : (severity ?? 0));
+const severityOf = ({ kind, severity }) => (["range", "limit"].includes(kind) ? Infinity : (severity ?? 0));
 
 /**
  * The severest open incident of each signal that has one, but for silences.

@@ -9,6 +9,8 @@ import { el } from "./dom.js";
  * @property {number} [silent_after]
  * @property {string} [unit]
  * @property {any} [valid_range]
+ * @property {any} [limit_high]
+ * @property {any} [limit_low]
  * @property {number | null} [min_deviation]
  * @property {number | null} [min_level]
  * @property {boolean} [no_data_is_zero]
@@ -26,14 +28,23 @@ export function rangeText(range) {
 }
 
 /**
+ * A limit in words; of several features as JSON.
+ * @param {Rules["limit_high"] | undefined} limit
+ */
+const limitText = (limit) => (typeof limit === "object" && limit ? JSON.stringify(limit) : String(limit ?? ""));
+
+/**
  * What the rules say, each with its name.
  * @param {Rules} rules
  * @returns {[string, string][]}
  */
-export function ruleWords({ valid_range: range, min_deviation: deviation, min_level: level, no_data_is_zero: zero }) {
+export function ruleWords(rules) {
+  const { valid_range: range, min_deviation: deviation, min_level: level, no_data_is_zero: zero } = rules;
   /** @type {[string, string | number | null][]} */
   const found = [
     ["valid range", rangeText(range)],
+    ["high limit", limitText(rules.limit_high)],
+    ["low limit", limitText(rules.limit_low)],
     ["minimum deviation", deviation],
     ["minimum level", level],
     ["no data", zero ? "means 0" : null],
@@ -50,6 +61,12 @@ function rangeOf(text) {
   const ends = text.split(/\bto\b/).map((end) => (end.trim() ? plain(end) : null));
   return ends.length === 2 ? ends : text;
 }
+
+/**
+ * What such words say.
+ * @param {string} text
+ */
+const limitOf = (text) => (text.startsWith("{") ? JSON.parse(text) : plain(text));
 
 /**
  * A number if it is one, else the text: an alarm rate may be 0.001 or 1/day.
@@ -75,6 +92,8 @@ export function settingsFields({ settings = {}, silent, unit, rules = {} } = {},
     silent: el("input", { name: "silent_after", type: "number", min: 0, step: "any", value: silent ?? "" }),
     unit: input("unit", unit),
     range: input("valid_range", rangeText(rules.valid_range)),
+    high: input("limit_high", limitText(rules.limit_high)),
+    low: input("limit_low", limitText(rules.limit_low)),
     deviation: el("input", { name: "min_deviation", type: "number", min: 0, step: "any", value: rules.min_deviation ?? "" }),
     level: el("input", { name: "min_level", type: "number", step: "any", value: rules.min_level ?? "" }),
     zero: el("input", { name: "no_data_is_zero", type: "checkbox", checked: rules.no_data_is_zero ?? false }),
@@ -95,6 +114,8 @@ export function settingsFields({ settings = {}, silent, unit, rules = {} } = {},
       field("Silent after", fields.silent, `Seconds without an observation; ${automatic}.`),
       field("Unit", fields.unit),
       field("Valid range", fields.range, "Such as 0 to 120. Other values are reported at once, and not learned."),
+      field("High limit", fields.high, "A higher value is reported at once, and a steady rise to it ahead."),
+      field("Low limit", fields.low, "A lower value is reported at once, and a steady fall to it ahead."),
       field("Minimum deviation", fields.deviation, "Nobody is told of alarms that go less far."),
       field("Minimum level", fields.level, "Nobody is told of alarms with lower values."),
       el("label", { class: "check" }, fields.zero, "For counts: no data means 0, and is not reported as silence"),
@@ -118,6 +139,8 @@ export function settingsFields({ settings = {}, silent, unit, rules = {} } = {},
           ...(after && !fields.zero.checked && { silent_after: Number(after) }),
           ...(measure && { unit: measure }),
           ...rule("valid_range", fields.range.value.trim(), rangeOf),
+          ...rule("limit_high", fields.high.value.trim(), limitOf),
+          ...rule("limit_low", fields.low.value.trim(), limitOf),
           ...rule("min_deviation", fields.deviation.value, Number),
           ...rule("min_level", fields.level.value, Number),
           ...rule("no_data_is_zero", fields.zero.checked ? "yes" : "", Boolean),

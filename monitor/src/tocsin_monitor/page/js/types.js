@@ -53,7 +53,7 @@
  * @typedef {object} Incident
  * @property {number} id
  * @property {string} signal
- * @property {"alarm" | "silence" | "range"} kind
+ * @property {"alarm" | "silence" | "range" | "limit"} kind
  * @property {string} start
  * @property {string} end
  * @property {string | null} peak
@@ -104,7 +104,7 @@
  *
  * @typedef {object} Event incidents that belong together
  * @property {number} id
- * @property {"alarm" | "silence" | "range"} kind
+ * @property {"alarm" | "silence" | "range" | "limit"} kind
  * @property {string} title
  * @property {"info" | "warning" | "critical"} level how urgent it is
  * @property {string | null} source the source that all its silent signals come from
@@ -188,6 +188,8 @@
  *
  * @typedef {object} Rules what is told and learned, in the signal's unit
  * @property {Bounds | Record<string, Bounds> | null} valid_range
+ * @property {number | Record<string, number> | null} limit_high
+ * @property {number | Record<string, number> | null} limit_low
  * @property {number | null} min_deviation
  * @property {number | null} min_level
  * @property {boolean | null} no_data_is_zero
@@ -198,6 +200,8 @@
  * @property {number | null} silent_after
  * @property {string | null} unit
  * @property {Bounds | Record<string, Bounds> | null} valid_range
+ * @property {number | Record<string, number> | null} limit_high
+ * @property {number | Record<string, number> | null} limit_low
  * @property {number | null} min_deviation
  * @property {number | null} min_level
  * @property {boolean | null} no_data_is_zero
