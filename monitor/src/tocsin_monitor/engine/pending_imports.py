@@ -107,11 +107,11 @@ class PendingImports:
         """The waiting span of a signal."""
         return self._waiting[number][1] if number in self._waiting else None
 
-    def due(self) -> tuple[str, Span] | None:
-        """A signal whose history has arrived, with its waiting span."""
+    def due(self) -> dict[str, Span]:
+        """The signals whose history has arrived, with their waiting spans."""
         ready = time.monotonic() - QUIET
         with self._lock:
-            return next(((name, span) for name, span, since in self._waiting.values() if since <= ready), None)
+            return {name: span for name, span, since in self._waiting.values() if since <= ready}
 
     def end(self, writer: StoreWriter, number: int) -> None:
         """Store that nothing of this signal waits anymore."""
