@@ -180,12 +180,6 @@ def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[in
     }  # fmt: skip
 
 
-def load_kernels(settings: DetectorSettings) -> None:
-    """Load all compiled code, so that the first observation of a signal with one feature does not wait for it."""
-    moments = np.arange(2).view("datetime64[ns]")
-    SignalBlock(settings, rows=1).run({0: DetectorInput(np.zeros((2, 1)), moments, ())})
-
-
 Arrays = Mapping[str, NDArray[Any]]
 
 # The first block for some settings has this many rows, and each further block as many as all before it: a single signal

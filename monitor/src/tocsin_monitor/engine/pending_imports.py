@@ -7,7 +7,8 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -22,7 +23,7 @@ QUIET = 1.0
 # The most results to remember.
 MOST_RESULTS = 1000
 
-Stage = Literal["waiting", "learning", "done", "failed"]
+Stage = Literal["storing", "waiting", "learning", "done", "failed"]
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,13 @@ class Span:
 
 @dataclass(frozen=True)
 class Progress:
-    """How much of a signal's imported history is judged."""
+    """How much of a signal's imported history is stored, and then judged."""
 
     signal: str
     stage: Stage
-    done: Annotated[int, Shown("Observations processed, including earlier ones.")] = 0
+    done: Annotated[
+        int, Shown("Observations stored so far; once it is learned, those judged, including earlier ones.")
+    ] = 0
     total: int = 0
     incidents: Annotated[int, Shown("Past incidents found.")] = 0
     message: Annotated[str | None, Shown("Why it failed.")] = None
@@ -56,6 +59,8 @@ class PendingImports:
         #: By signal id: the signal's name, the span, and since when nothing more of it has arrived.
         self._waiting: dict[int, tuple[str, Span, float]] = {}
         self._progress: OrderedDict[str, Progress] = OrderedDict()
+        #: What is being stored, by the signal's name, for each file that is being imported.
+        self._storing: list[dict[str, Progress]] = []
 
     def __contains__(self, number: object) -> bool:
         return number in self._waiting
@@ -139,6 +144,27 @@ class PendingImports:
         while len(self._progress) > MOST_RESULTS:
             self._progress.popitem(last=False)
 
+    @contextmanager
+    def storing(self, totals: Mapping[str, int]) -> Iterator[Callable[[str, int], None]]:
+        """For the time in which a file is stored, with so many observations of each signal; from any thread.
+
+        Yields the function to call with a signal and how many more of its observations are stored.
+        """
+        file = {name: Progress(name, "storing", 0, total) for name, total in totals.items()}
+        with self._lock:
+            self._storing.append(file)
+
+        def stored(name: str, more: int) -> None:
+            with self._lock:
+                one = replace(file[name], done=file[name].done + more)
+                file[name] = one
+
+        try:
+            yield stored
+        finally:
+            with self._lock:
+                self._storing = [one for one in self._storing if one is not file]
+
     def progress(self, signal: str) -> Progress | None:
         """The progress of a signal's import; None if there was none since the start."""
         with self._lock:
@@ -147,4 +173,6 @@ class PendingImports:
     def all_progress(self) -> list[Progress]:
         """The progress of all imports, newest first."""
         with self._lock:
-            return list(reversed(self._progress.values()))
+            found = {one.signal: one for one in reversed(self._progress.values())}
+            storing = {name: one for file in self._storing for name, one in file.items() if one.done < one.total}
+            return list((storing | {name: one for name, one in found.items() if name not in storing}).values())

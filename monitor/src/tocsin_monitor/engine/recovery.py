@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from tocsin.detection import arrays_from_bytes
-from tocsin_monitor.engine.block import ROWS, Allocation, SignalBlock, load_kernels
+from tocsin_monitor.engine.block import ROWS, Allocation, SignalBlock
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import close_incident
 from tocsin_monitor.engine.replay import replay
@@ -218,8 +218,6 @@ def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
                 logged = time.monotonic()
     state.rebuilding.clear()
     _give_back_freed_memory()
-    if not replayed:
-        load_kernels(state.places.settings(("value",), state.settings.detector))
     with state.lock:
         state.signals = dict(sorted(state.signals.items(), key=lambda item: item[1].row.id))
     with state.store.reading() as reader:
