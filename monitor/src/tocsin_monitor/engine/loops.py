@@ -62,8 +62,8 @@ def _compile_apart(detector: Mapping[str, Any], report: Callable[[str], None]) -
     try:
         with child.stdout as said:  # type: ignore[union-attr]
             with child.stdin as given:  # type: ignore[union-attr]
-                json.dump(detector, given)  # type: ignore[arg-type]
-            for number, _ in enumerate(said, 1):  # type: ignore[arg-type]
+                json.dump(detector, given)
+            for number, _ in enumerate(said, 1):
                 report(f"{doing}: {number} so far")
     except BrokenPipeError:
         pass  # its exit status says what became of it
