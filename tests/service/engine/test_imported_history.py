@@ -155,6 +155,29 @@ def test_one_that_cannot_be_learned_does_not_keep_the_others_waiting(
         assert found == {"a": ("done", None), "b": ("failed", "nobody can judge this"), "c": ("done", None)}
 
 
+def test_a_signal_waits_for_company_only_while_a_file_is_being_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rig(tmp_path) as made:
+        pending = made.state.pending_imports
+        monkeypatch.setattr("tocsin_monitor.engine.pending_imports.QUIET", 0.0)
+        with made.engine.storing({"a": 2, "b": 3}) as stored:
+            made.engine.submit(Batch((one("a", START, 1.0), one("a", START + SECOND, 2.0)), history=True)).result(60)
+            stored("a", 2)
+            assert [(one.signal, one.stage, one.done, one.total) for one in made.engine.imports()] == [
+                ("b", "storing", 0, 3), ("a", "waiting", 0, 0),
+            ]  # fmt: skip
+            assert pending.due() == {}
+            with monkeypatch.context() as patch:
+                patch.setattr("tocsin_monitor.engine.pending_imports.COMPANY", 1)
+                assert list(pending.due()) == ["a"]
+                assert pending.due({"a"}) == {}
+            with monkeypatch.context() as patch:
+                patch.setattr("tocsin_monitor.engine.pending_imports.LONGEST_ALONE", 0.0)
+                assert list(pending.due()) == ["a"]
+        until(lambda: [(one.signal, one.stage) for one in made.engine.imports()] == [("a", "done")])
+
+
 def test_history_in_a_maintenance_window_is_kept_and_not_learned(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.engine.maintenance.add("*", START + 10 * SECOND, START + 20 * SECOND).result(60)

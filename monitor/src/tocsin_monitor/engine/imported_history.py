@@ -181,15 +181,15 @@ class HistoryLearner:
         """Signals to learn together. The other threads get their share."""
         state = self._state
         with self._lock:
-            due = {name: span for name, span in state.pending_imports.due().items() if name not in self._learning}
+            due = state.pending_imports.due(self._learning)
             groups: dict[str, list[_Due]] = {}
             for name, span in due.items():
                 signal = state.signals.get(name)
                 if signal is not None:  # it was not just removed
                     alike = json.dumps([signal.row.features, signal.row.settings], sort_keys=True)
                     groups.setdefault(alike, []).append(_Due(signal.row, signal.reference, span))
-            most = min(MOST_TOGETHER, -(-len(due) // len(self._threads)))
-            taken = next(iter(groups.values()), [])[:most]
+            share = len(due) if state.pending_imports.arriving else -(-len(due) // len(self._threads))
+            taken = next(iter(groups.values()), [])[: min(MOST_TOGETHER, share)]
             self._learning.update(one.row.name for one in taken)
         return taken
 

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -20,6 +20,9 @@ from tocsin_monitor.store import StoreReader, StoreWriter
 _PREFIX = "import/"
 # History arrives in pieces. It is judged once nothing has arrived for this many seconds.
 QUIET = 1.0
+# While a file is being stored, so many signals are learned together, or one that has waited for so many seconds.
+COMPANY = 4
+LONGEST_ALONE = 10.0
 # The most results to remember.
 MOST_RESULTS = 1000
 
@@ -100,23 +103,37 @@ class PendingImports:
         self._remember(Progress(signal.name, "waiting"))
 
     def _grown(self, past: Sequence[Received]) -> dict[MonitoredSignal, Span]:
-        grown: dict[MonitoredSignal, Span] = {}
+        times: dict[MonitoredSignal, list[int]] = {}
         for one in past:
-            signal = one.signal
-            if isinstance(signal, MonitoredSignal):
-                span = grown.get(signal) or self.span(signal.row.id) or Span(one.time, one.time)
-                grown[signal] = Span(min(span.first, one.time), max(span.last, one.time))
-        return grown
+            if isinstance(one.signal, MonitoredSignal):
+                times.setdefault(one.signal, []).append(one.time)
+        for signal, some in times.items():
+            if (span := self.span(signal.row.id)) is not None:
+                some += span.first, span.last
+        return {signal: Span(min(some), max(some)) for signal, some in times.items()}
 
     def span(self, number: int) -> Span | None:
         """The waiting span of a signal."""
         return self._waiting[number][1] if number in self._waiting else None
 
-    def due(self) -> dict[str, Span]:
-        """The signals whose history has arrived, with their waiting spans."""
-        ready = time.monotonic() - QUIET
+    def due(self, learning: Collection[str] = ()) -> dict[str, Span]:
+        """The signals whose history has arrived, with their waiting spans, except those that are being learned.
+
+        While a file is being stored, one waits a little for others, because several are learned faster together.
+        """
+        now = time.monotonic()
         with self._lock:
-            return {name: span for name, span, since in self._waiting.values() if since <= ready}
+            found = [(name, span, since) for name, span, since in self._waiting.values() if since <= now - QUIET]
+            found = [one for one in found if one[0] not in learning]
+            few = self._storing and len(found) < COMPANY
+            if few and all(since > now - LONGEST_ALONE for *_, since in found):
+                return {}
+            return {name: span for name, span, _ in found}
+
+    @property
+    def arriving(self) -> bool:
+        """Whether a file is being stored, so that more signals may become due."""
+        return bool(self._storing)
 
     def end(self, writer: StoreWriter, number: int) -> None:
         """Store that nothing of this signal waits anymore."""

@@ -111,7 +111,8 @@ async def _store(monitor: MonitorAccess, file: str, history: HistoryFile) -> dic
                 raise RefusedError(f"{file}: {outcomes[0].message}")
             stored(piece[0].signal, len(piece))
             count = counts[piece[0].signal]
-            count.update(one.status.name.lower() for one in outcomes)
+            for status, many in Counter(one.status for one in outcomes).items():
+                count[status.name.lower()] += many
             count["older"] += sum(one.time < oldest for one in outcomes)
     return {
         "file": file,
