@@ -14,6 +14,7 @@ from tocsin_monitor.engine.changes import Ask, DetectorReplacement
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import alarm_facts, nanoseconds
 from tocsin_monitor.engine.pending_imports import Progress, Span, Stage
+from tocsin_monitor.engine.recovery import give_back_freed_memory
 from tocsin_monitor.engine.replay import (
     TAKEN,
     TakenPiece,
@@ -168,7 +169,9 @@ class HistoryLearner:
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_EVERY):
+            learned = False
             while (due := self._take()) and not self._stopping.is_set():
+                learned = True
                 try:
                     self._try(due)
                 except _StoppedError:
@@ -176,6 +179,8 @@ class HistoryLearner:
                 finally:
                     with self._lock:
                         self._learning.difference_update(one.row.name for one in due)
+            if learned:
+                give_back_freed_memory()
 
     def _take(self) -> list[_Due]:
         """Signals to learn together. The other threads get their share."""
@@ -230,16 +235,16 @@ class HistoryLearner:
             left = [one for one in left if one not in ended and state.pending_imports.span(one.row.id) == one.span]
             if ended:
                 stored.result()
-            for replay in ended:
-                self._end(replay)
+            # All at once: between two turns, the engine does everything that was asked for.
+            for replay, finished in [(one, self._submit(partial(self._finish, one))) for one in ended]:
+                if finished.result():
+                    self._tell(replay)
 
-    def _end(self, replay: HistoryReplay) -> None:
-        """Replace the detector of a signal whose history is learned, unless something has changed meanwhile."""
+    def _tell(self, replay: HistoryReplay) -> None:
         state, name = self._state, replay.row.name
-        if self._do(partial(self._finish, replay)):
-            state.pending_imports.tell(replay.progress("done"))
-            state.hub.publish("signal", {"name": name, "change": "imported"})
-            log.info("learned the history of %r: %d observations, %d incidents", name, replay.done, replay.incidents)
+        state.pending_imports.tell(replay.progress("done"))
+        state.hub.publish("signal", {"name": name, "change": "imported"})
+        log.info("learned the history of %r: %d observations, %d incidents", name, replay.done, replay.incidents)
 
     def _do(self, call: Callable[[], Any]) -> Any:
         """Run something on the engine's thread and wait for the result."""

@@ -217,7 +217,7 @@ def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
                 log.info("%d of %d signals rebuilt", done, total)
                 logged = time.monotonic()
     state.rebuilding.clear()
-    _give_back_freed_memory()
+    give_back_freed_memory()
     with state.lock:
         state.signals = dict(sorted(state.signals.items(), key=lambda item: item[1].row.id))
     with state.store.reading() as reader:
@@ -258,7 +258,7 @@ def _store_renewed(state: EngineState, renewed: Sequence[MonitoredSignal]) -> No
     save_states(state.store, renewed)
 
 
-def _give_back_freed_memory() -> None:
+def give_back_freed_memory() -> None:
     """Let the system have the pages that nothing uses anymore.
 
     glibc keeps them for the process: after the states of all signals have been loaded, that is a sixth of its memory.
