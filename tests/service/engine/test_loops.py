@@ -71,6 +71,19 @@ def test_the_monitor_can_be_stopped_while_another_process_compiles(
         os.kill(int(pid.read_text()), 0)
 
 
+def test_a_monitor_whose_detectors_cannot_be_made_keeps_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = [ValueError("no such forecaster")] * 2
+
+    def judge(_: Any) -> None:
+        if missing:
+            raise missing.pop()
+
+    monkeypatch.setattr(loops, "judge", judge)
+    with rig(tmp_path) as made:  # it waits until it is ready
+        assert missing == []
+        assert made.feed("a", [1.0])[0].judged is not None
+
+
 @pytest.mark.slow
 def test_the_process_itself_judges_with_the_settings_that_it_gets() -> None:
     command = [sys.executable, "-m", "tocsin_monitor.engine.loops"]

@@ -57,6 +57,7 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="tocsin-engine", daemon=True)
         self._next_chores = self._next_prune = 0.0
         self._turn_began: float | None = None
+        self._loaded = False
         self.clock = SystemClock()
         self._ingest = Ingest(self._state)
         self._upkeep = Upkeep(self._state, self.clock)
@@ -155,10 +156,6 @@ class Engine:
             self._inbox.end()
 
     def _work(self) -> None:
-        try:
-            load_loops(self._state.settings.detector, self._starting)
-        except StoppedError:
-            return
         wait = 0.0
         while not (self._inbox.stopping and not self.ready):
             try:
@@ -185,6 +182,9 @@ class Engine:
 
     def _recover(self, wait: float) -> None:
         self._inbox.pause(wait)
+        if not self._loaded:
+            load_loops(self._state.settings.detector, self._starting)
+            self._loaded = True
         recover(self._state, self._report)
         self._inbox.resume()
         self._state.hub.publish("status", {"ready": True})
