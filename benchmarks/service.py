@@ -16,11 +16,19 @@ about that a receiver gets.
 
     python benchmarks/service.py --minutes 0 --hold 0  # only how long a start after a kill takes
     python benchmarks/service.py flood                 # only the flood
+    python benchmarks/service.py import                # only an import, which "all" does not include
+
+The import: another monitor gets the history of some signals with `tocsin import`, from one file with a value a minute.
+CPU times are those of all cores. `import_ratio` is the CPU time of the monitor in units of what the library alone takes
+for the same observations, 16 signals at a time in one thread, measured right after it.
 """
 
 import argparse
 import asyncio
 import os
+import re
+import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -39,6 +47,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.flood import flood
 from tests.service.process import MonitorProcess
 
+from tocsin import Fleet
 from tocsin_monitor.store import Store
 
 CONFIG = """
@@ -174,8 +183,12 @@ def count_stored(url, load):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", choices=("all", "load", "flood"), default="all", help="what to measure")
+    parts = ("all", "load", "flood", "import")
+    parser.add_argument("part", nargs="?", choices=parts, default="all", help="what to measure")
     parser.add_argument("--flood", type=int, default=800, help="how many signals stop at once")
+    parser.add_argument(
+        "--imported", type=int, nargs=2, default=(20, 20_000), metavar=("SIGNALS", "EACH"), help="what is imported"
+    )
     parser.add_argument("--preset", choices=("full", "light"), default="full", help="of the detectors")
     parser.add_argument("--signals", type=int, default=1000, help=f"how many, a multiple of {TOGETHER}")
     parser.add_argument("--fill", type=int, default=600, help="observations of each signal at first")
@@ -186,10 +199,12 @@ def main():
     given = parser.parse_args()
     table = Table("what", "figure", box=SIMPLE_HEAD)
     figures = []
-    if given.part != "flood":
+    if given.part in ("all", "load"):
         figures.append(under_load(given, table))
-    if given.part != "load":
+    if given.part in ("all", "flood"):
         figures.append(under_flood(given, table))
+    if given.part == "import":
+        figures.append(under_import(given, table))
     Console().print(table)
     print(*figures)
 
@@ -201,6 +216,66 @@ def under_flood(given, table):
     table.add_row("  messages that it is over", f"{over}")
     table.add_row("  from the last observation to the first message", f"{delay:.1f} s")
     return f"flood_messages={began}"
+
+
+def under_import(given, table):
+    signals, each = given.imported
+    count, steps, source = signals * each, np.arange(each)[:, np.newaxis], np.random.default_rng(0)
+    waves = 3 * np.sin(2 * np.pi * (steps / 96 + source.random(signals)))
+    values = (waves + source.standard_normal(waves.shape)).round(6)
+    times = np.datetime64(time.time_ns() - each * 60 * 10**9, "ns") + steps * np.timedelta64(60, "s")
+    with tempfile.TemporaryDirectory(prefix="tocsin-import-") as folder:
+        file = Path(folder) / "history.csv"
+        with file.open("w") as written:
+            written.write(",".join(("time", *(f"s{number}" for number in range(signals)))) + "\n")
+            for moment, row in zip(np.datetime_as_string(times[:, 0], "s"), values.tolist(), strict=True):
+                written.write(f"{moment},{','.join(map(str, row))}\n")
+        config = CONFIG.format(signals=signals, preset=given.preset) + '[storage]\nkeep_observations = "10000d"\n'
+        with MonitorProcess(Path(folder), config, forked=False) as monitor:
+            monitor.start()
+            before, rss = process_figures(monitor.pid)
+            command = [sys.executable, "-m", "tocsin", "import", file, "--separate", "--url", monitor.address]
+            started, stored = time.perf_counter(), None
+            client = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            while client.poll() is None:
+                found = httpx.get(f"{monitor.address}/api/v1/imports", timeout=60).json()["imports"]
+                if stored is None and len(found) == signals and all(one["stage"] != "storing" for one in found):
+                    stored = time.perf_counter() - started, process_figures(monitor.pid)[0] - before
+                time.sleep(0.2)
+            took, used = time.perf_counter() - started, process_figures(monitor.pid)[0] - before
+            sent = resource.getrusage(resource.RUSAGE_CHILDREN)
+            after = process_figures(monitor.pid)[1]
+            peak = int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{monitor.pid}/status").read_text())[1]) / 2**10
+            monitor.stop()
+    if client.returncode:
+        raise RuntimeError("the import failed")
+    alone = library_alone(values, times, given.preset)
+    until_stored, used_until_stored = stored or (took, used)
+    table.add_row(f"import of {count:,} observations", f"{took:.1f} s, {count / took:,.0f} a second")
+    table.add_row("  until all were stored", f"{until_stored:.1f} s")
+    table.add_row("  CPU of the monitor, an observation", f"{1e6 * used / count:.1f} us")
+    table.add_row("    until all were stored", f"{1e6 * used_until_stored / count:.1f} us")
+    table.add_row("  CPU of the command", f"{1e6 * (sent.ru_utime + sent.ru_stime) / count:.1f} us")
+    table.add_row("  memory before, afterwards, and at most", f"{rss:.0f} MB, {after:.0f} MB, {peak:.0f} MB")
+    table.add_row("the library alone, an observation", f"{1e6 * alone / count:.1f} us")
+    return (
+        f"import_s={took:.1f} import_cpu_us={1e6 * used / count:.1f} import_ratio={used / alone:.2f} "
+        f"import_rss_mb={after:.0f} import_peak_mb={peak:.0f}"
+    )
+
+
+def library_alone(values, times, preset):
+    """Seconds of CPU that fleets of 16 signals take for a history."""
+    seconds = 0.0
+    for first in range(0, values.shape[1], 16):
+        some = values[:, first : first + 16]
+        Fleet(some.shape[1], preset=preset).run_arrays(some[:1000])  # load the loops
+        fleet, started = Fleet(some.shape[1], preset=preset), time.process_time()
+        for step in range(0, len(some), 256):
+            moments = np.repeat(times[step : step + 256], some.shape[1], axis=1)
+            fleet.run_arrays(some[step : step + 256], times=moments)
+        seconds += time.process_time() - started
+    return seconds
 
 
 def under_load(given, table):

@@ -1,14 +1,17 @@
 """Compiled loops are cached on disk: one must be compiled again when any file changes that it is made of."""
 
 import ast
+import importlib.util
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tocsin
-from tocsin.compilation import _fingerprint, compiled
+from tocsin import compilation
+from tocsin.compilation import NotCompiledError, _fingerprint, compiled, compiling_nothing, telling_compilations
 
 PACKAGE = Path(tocsin.__file__).parent
 #: How loops are compiled is no part of what they compute.
@@ -181,3 +184,40 @@ def test_code_is_cached_under_a_name_that_depends_on_the_files(tmp_path: Path) -
     other.write_text("SIZE = 2")
     assert name(with_folder=True) != before
     assert name(with_files=("constants.py",)) not in {"double", name(with_files=("arrays.py",))}
+
+
+LOOP = """
+from tocsin.compilation import compiled
+
+@compiled()
+def twice(number):
+    return 2 * number
+"""
+
+
+def test_what_is_compiled_is_told_and_can_be_refused_unless_it_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loop() -> Any:
+        """As another process would load it."""
+        spec = importlib.util.spec_from_file_location("tocsin.loop_of_a_test", tmp_path / "loop_of_a_test.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    (tmp_path / "loop_of_a_test.py").write_text(LOOP)
+    with compiling_nothing(), pytest.raises(NotCompiledError, match="twice"):
+        loop().twice(1)
+    told: list[str] = []
+    with telling_compilations(told.append):
+        assert loop().twice(1) == 2
+    assert told == ["twice"]
+    with compiling_nothing():
+        assert loop().twice(1) == 2
+        with pytest.raises(NotCompiledError):
+            loop().twice(1.0)
+        # What no other process can leave on disk must be compiled here.
+        monkeypatch.setattr(compilation, "_not_kept", ["twice"])
+        assert loop().twice(1.0) == 2.0

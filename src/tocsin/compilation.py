@@ -1,12 +1,14 @@
 """How the inner loops are compiled."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core import event
 from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -41,9 +43,52 @@ def compiled(
         try:
             return njit(cache=True, **settings)(function)  # type: ignore[no-any-return]
         except RuntimeError:  # a read-only installation and a user without a home folder
+            _not_kept.append(function.__name__)
             return njit(**settings)(function)  # type: ignore[no-any-return]
 
     return decorate
+
+
+#: The loops whose machine code cannot be kept on disk: each process has to compile them.
+_not_kept: list[str] = []
+
+
+class NotCompiledError(Exception):
+    """The machine code of a loop is not on disk."""
+
+
+class _Begins(event.Listener):  # type: ignore[misc, unused-ignore]
+    """Calls a function with the name of each of this package's loops whose compilation begins."""
+
+    def __init__(self, call: Callable[[str], None]) -> None:
+        self._call = call
+
+    def on_start(self, begun: event.Event) -> None:
+        function = begun.data["dispatcher"].py_func
+        if function.__module__.startswith("tocsin."):
+            self._call(function.__name__)
+
+    def on_end(self, ended: event.Event) -> None:
+        """Nothing to tell."""
+
+
+@contextmanager
+def telling_compilations(call: Callable[[str], None]) -> Iterator[None]:
+    """Call a function with the name of each loop that is compiled meanwhile, just before."""
+    with event.install_listener("numba:compile", _Begins(call)):
+        yield
+
+
+@contextmanager
+def compiling_nothing() -> Iterator[None]:
+    """Raise NotCompiledError where a loop would be compiled whose machine code another process could leave on disk."""
+
+    def refuse(name: str) -> None:
+        if not _not_kept:
+            raise NotCompiledError(name)
+
+    with telling_compilations(refuse):
+        yield
 
 
 def inner(**options: Any) -> Callable[[Function], Function]:

@@ -499,11 +499,14 @@ def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path):
 
 
 def test_progress_is_told_once_a_minute_where_nobody_watches(monkeypatch, capsys):
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     with application.progress() as bar:
         task = bar.add_task("pump.csv", total=1000)
         bar.update(task, advance=10)
-        now = time.monotonic()
-        monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+        now += 61
         bar.update(task, advance=240)
         bar.update(task, advance=1)
-    assert capsys.readouterr().err == "pump.csv: 250 of 1,000\n"
+        now += 61
+        bar.update(task, completed=1000)
+    assert capsys.readouterr().err == "pump.csv: 250 of 1,000, 0:03:11 left\npump.csv: 1,000 of 1,000, 0:00:00 left\n"

@@ -299,6 +299,6 @@ def test_a_file_that_cannot_be_taken_is_refused_in_words(tmp_path: Path) -> None
                 headers={"Content-Type": "application/octet-stream"},
             )  # fmt: skip
             assert (answer.status_code, answer.json()["error"]["field"]) == (422, "file")
-        gone = monitor.run("import", two, "--url", "http://127.0.0.1:9")
+        gone = monitor.run("import", two, "--url", "http://127.0.0.1:9", "--start-timeout", "0")
         assert gone.returncode == 1
         assert "no monitor answers at http://127.0.0.1:9/api/v1/ (--url)" in gone.stderr

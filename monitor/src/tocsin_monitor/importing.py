@@ -50,6 +50,11 @@ class HistoryFile:
             raise RefusedError(f"{self._label}: {error}") from None
 
     @property
+    def counts(self) -> dict[str, int]:
+        """The number of observations of each signal, or more if the monitor aggregates it."""
+        return {name: int(np.count_nonzero(one.lines)) for name, one in zip(self.names, self._signals, strict=True)}
+
+    @property
     def understood(self) -> str:
         """How the file was read, in one line."""
         return str(self._signals.summary)

@@ -15,7 +15,7 @@ from typing import cast
 from tocsin.data import clear_leftovers
 from tocsin_monitor.config import ConfigError, Settings
 from tocsin_monitor.engine import Engine
-from tocsin_monitor.engine.block import Allocation, load_kernels
+from tocsin_monitor.engine.loops import load_loops
 from tocsin_monitor.errors import MonitorError, NotReadyError, OverloadedError, RefusedError, StoreError
 from tocsin_monitor.http import HttpServer, create_app, create_standby_app
 from tocsin_monitor.http.imports import LEFTOVER
@@ -32,7 +32,8 @@ from tocsin_monitor.store import Store
 
 log = logging.getLogger("tocsin.monitor")
 
-Announce = Callable[["Monitor"], None]
+#: Says where a monitor listens, and what it has resumed once it is ready.
+Announce = Callable[["Monitor", bool], None]
 #: Reads the settings anew; ConfigError if they are wrong.
 ReadAgain = Callable[[], Settings]
 # How often one that leads looks whether it still does, in seconds.
@@ -69,13 +70,15 @@ class Monitor:
         """Serve until `stop` is set, or the store is lost while others are on standby; then shut down in order."""
         self.address = address_of(listening, self.settings.server)
         server = HttpServer(self.app, self.settings.server, self.metrics)
-        log.info("starting at %s; the first start after an installation may compile for up to a minute", self.address)
+        log.info("starting at %s", self.address)
         self.metrics.leader.set(1)
         clear_leftovers(Path(tempfile.gettempdir()), LEFTOVER, "-")
         collected_after = gc.get_threshold()
         gc.set_threshold(COLLECT_AFTER)
         self.engine.start()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
+        if announce:
+            announce(self, False)
         ending = [serving, asyncio.create_task(stop.wait()), asyncio.create_task(self._until_lost())]
         working: list[asyncio.Task[None]] = []
         try:
@@ -87,7 +90,7 @@ class Monitor:
                 gc.collect()
                 gc.freeze()
                 if announce:  # in a thread, because a store that hangs must not hold up everything
-                    working.append(asyncio.create_task(asyncio.to_thread(announce, self)))
+                    working.append(asyncio.create_task(asyncio.to_thread(announce, self, True)))
                 working += [
                     asyncio.create_task(self._reload_at(reload or asyncio.Event())),
                     *(asyncio.create_task(source.run()) for source in self.sources),
@@ -190,14 +193,13 @@ class Standby:
         self.metrics.leader.set(0)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         # Compile and load the inner loops now, so that a takeover need not.
-        await asyncio.gather(asyncio.to_thread(self._get_ready), self._wait(stop))
+        loading = asyncio.to_thread(load_loops, self.settings.detector, self._report)
+        await asyncio.gather(loading, self._wait(stop))
         server.should_exit = True
         await serving
 
-    def _get_ready(self) -> None:
-        engine = self.settings.engine
-        places = Allocation(engine.max_signal_bytes, self.settings.most_detector_bytes)
-        load_kernels(places.settings(("value",), self.settings.detector))
+    def _report(self, doing: str) -> None:
+        """Nobody waits for a standby's loops."""
 
     async def _wait(self, stop: asyncio.Event) -> None:
         while not stop.is_set():

@@ -3,14 +3,21 @@
 import math
 import re
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import IntEnum
 from functools import lru_cache
 from math import log10, nan
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self, TypeVar, dataclass_transform
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.data import parse_time
+
+if TYPE_CHECKING:
+    from tocsin.detection import Verdicts
 
 T = TypeVar("T")
 
@@ -88,6 +95,36 @@ class StoredVerdict:
     def severity(self) -> float:
         """-log10(merged), by which observations are ordered; NaN if there is no verdict."""
         return -log10(self.merged) if self.merged > 0 else nan
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictColumns:
+    """The verdicts on several observations of one signal, as columns; `[T, F]` where there is one for each feature."""
+
+    forecast: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    p: NDArray[np.float64]
+    merged: NDArray[np.float64]
+    feature_p: NDArray[np.float64]
+    alarm: NDArray[np.bool_]
+    warm: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, verdicts: "Verdicts", steps: Sequence[int], signal: int) -> Self:
+        """Those at some steps, of one of the signals that were judged together."""
+        return cls(*(getattr(verdicts, name)[steps, signal] for name in _VERDICT_COLUMNS))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in _VERDICT_COLUMNS))
+
+    def at(self, chosen: NDArray[np.bool_]) -> Self:
+        """Those that are chosen."""
+        return type(self)(*(getattr(self, name)[chosen] for name in _VERDICT_COLUMNS))
+
+
+_VERDICT_COLUMNS = tuple(one.name for one in fields(VerdictColumns))
 
 
 @record

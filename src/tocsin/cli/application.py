@@ -6,6 +6,7 @@ import io
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
 from enum import IntEnum
 from functools import cache
 from importlib.metadata import entry_points
@@ -184,11 +185,14 @@ def console() -> "Console":
 
 
 class ProgressLines:
-    """In place of a progress bar where nobody watches: a line a minute on standard error."""
+    """In place of a progress bar where nobody watches: a line now and then on standard error."""
 
-    def __init__(self) -> None:
-        self._name, self._done, self._next = "", 0.0, time.monotonic() + LINE_EVERY
+    def __init__(self, every: float) -> None:
+        self._every, self._next = every, time.monotonic() + every
+        self._name, self._done = "", 0.0
         self._total: float | None = None
+        #: When something was done first, and how much was done then.
+        self._first: tuple[float, float] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -198,7 +202,7 @@ class ProgressLines:
 
     def add_task(self, description: str, total: float | None = None) -> int:
         """Begin something of this name."""
-        self._name, self._done, self._total = description, 0.0, total
+        self._name, self._done, self._total, self._first = description, 0.0, total, None
         return 0
 
     def update(
@@ -208,9 +212,15 @@ class ProgressLines:
         """So much more is done."""
         self._name, self._total = description or self._name, total or self._total
         self._done = self._done + advance if completed is None else completed
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + LINE_EVERY
-            say(f"{self._name}: {self._done:,.0f}" + (f" of {self._total:,.0f}" if self._total else ""))
+        now = time.monotonic()
+        began, before = self._first = self._first or (now, self._done)
+        if now >= self._next:
+            self._next = now + self._every
+            line = f"{self._name}: {self._done:,.0f}" + (f" of {self._total:,.0f}" if self._total else "")
+            if self._total and self._done > before:
+                seconds = (now - began) * max(0.0, self._total - self._done) / (self._done - before)
+                line += f", {timedelta(seconds=round(seconds))} left"
+            say(line)
 
     def track(self, things: Iterable[Any], total: float | None = None, description: str = "") -> Iterator[Any]:
         """Each of the things, while it is told how many there were."""
@@ -224,12 +234,15 @@ class ProgressLines:
 LINE_EVERY = 60.0
 
 
-def progress() -> "Progress":
-    """A progress bar on standard error that shows the time remaining, or a line a minute if that is no terminal."""
+def progress(line_every: float | None = None) -> "Progress":
+    """A progress bar on standard error that shows the time remaining.
+
+    If that is no terminal, a line a minute, or so many seconds after the one before.
+    """
     from rich.console import Console
 
     if not Console(stderr=True).is_terminal:
-        return cast("Progress", ProgressLines())
+        return cast("Progress", ProgressLines(line_every or LINE_EVERY))
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,

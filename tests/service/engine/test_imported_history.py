@@ -1,13 +1,15 @@
 """Imported history: put in its place, learned beside what goes on live, and told to nobody."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.service.engine.helpers import SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, until
+from tests.service.engine.helpers import QUICK, SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, until
 from tocsin_monitor.engine import imported_history
 from tocsin_monitor.observations import Batch, Outcome, Status
+from tocsin_monitor.store import StoreReader
 
 SINK = {"sinks": {"webhook": [{"name": "hook", "url": "http://127.0.0.1:9"}]}}
 
@@ -22,7 +24,7 @@ def bring(made: Rig, name: str, values: list[float], start: int = START) -> list
 
 @pytest.mark.slow
 def test_live_observations_go_on_while_history_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imported_history.HistoryReplay, "step", _slow(imported_history.HistoryReplay.step))
+    monkeypatch.setattr(imported_history, "step", _slow(imported_history.step))
     values = noise(1, 900)
     with rig(tmp_path, **SINK) as made:
         made.feed("a", values[600:700], START + 600 * SECOND)
@@ -97,6 +99,83 @@ def test_an_import_that_is_interrupted_is_taken_up_at_the_next_start(
         assert same([row.judged for row in made.stored("a")], expected)
         starts = [row.start for row in made.incidents()]
         assert len(starts) == len(set(starts))
+
+
+@pytest.mark.slow
+def test_signals_learned_together_get_what_each_gets_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[int] = []
+    step = imported_history.step
+
+    def noted(
+        reader: StoreReader, replays: Sequence[imported_history.HistoryReplay]
+    ) -> list[imported_history.ReplayStep]:
+        together.append(len(replays))
+        return step(reader, replays)
+
+    monkeypatch.setattr(imported_history, "step", noted)
+    histories = {f"s{number}": noise(20 + number, 500 + 40 * number) for number in range(5)}
+    template = {"templates": [{"match": "s4", "detector": {**QUICK, "window": 300}}]}
+    with rig(tmp_path, engine={"threads": 1}, **template) as made:
+        with made.held():
+            for name, values in histories.items():
+                past = tuple(one(name, START + number * SECOND, value) for number, value in enumerate(values))
+                done = made.engine.submit(Batch(past, history=True))
+        done.result(60)
+        until(lambda: [one.stage for one in made.engine.imports()] == ["done"] * 5)
+        assert {1, 4} <= set(together)
+        for name, values in histories.items():
+            detector = oracle(window=300) if name == "s4" else oracle()
+            assert same([row.judged for row in made.stored(name)], expected_all(detector, values, START))
+            live = made.feed(name, [0.5], START + len(values) * SECOND)
+            assert live[0].status is Status.SCORED
+        counts = {one.signal: one.incidents for one in made.engine.imports()}
+        assert counts == {name: len(made.incidents(signal_id=made.engine.status(name).id)) for name in histories}
+
+
+def test_one_that_cannot_be_learned_does_not_keep_the_others_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = imported_history.step
+
+    def failing(
+        reader: StoreReader, replays: Sequence[imported_history.HistoryReplay]
+    ) -> list[imported_history.ReplayStep]:
+        if any(one.row.name == "b" for one in replays):
+            raise ValueError("nobody can judge this")
+        return step(reader, replays)
+
+    monkeypatch.setattr(imported_history, "step", failing)
+    with rig(tmp_path, engine={"threads": 1}) as made:
+        with made.held():
+            for name in "abc":
+                done = made.engine.submit(Batch((one(name, START, 1.0), one(name, START + SECOND, 2.0)), history=True))
+        done.result(60)
+        until(lambda: {one.stage for one in made.engine.imports()} == {"done", "failed"})
+        found = {one.signal: (one.stage, one.message) for one in made.engine.imports()}
+        assert found == {"a": ("done", None), "b": ("failed", "nobody can judge this"), "c": ("done", None)}
+
+
+def test_a_signal_waits_for_company_only_while_a_file_is_being_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rig(tmp_path) as made:
+        pending = made.state.pending_imports
+        monkeypatch.setattr("tocsin_monitor.engine.pending_imports.QUIET", 0.0)
+        with made.engine.storing({"a": 2, "b": 3}) as stored:
+            made.engine.submit(Batch((one("a", START, 1.0), one("a", START + SECOND, 2.0)), history=True)).result(60)
+            stored("a", 2)
+            assert [(one.signal, one.stage, one.done, one.total) for one in made.engine.imports()] == [
+                ("b", "storing", 0, 3), ("a", "waiting", 0, 0),
+            ]  # fmt: skip
+            assert pending.due() == {}
+            with monkeypatch.context() as patch:
+                patch.setattr("tocsin_monitor.engine.pending_imports.COMPANY", 1)
+                assert list(pending.due()) == ["a"]
+                assert pending.due({"a"}) == {}
+            with monkeypatch.context() as patch:
+                patch.setattr("tocsin_monitor.engine.pending_imports.LONGEST_ALONE", 0.0)
+                assert list(pending.due()) == ["a"]
+        until(lambda: [(one.signal, one.stage) for one in made.engine.imports()] == [("a", "done")])
 
 
 def test_history_in_a_maintenance_window_is_kept_and_not_learned(tmp_path: Path) -> None:

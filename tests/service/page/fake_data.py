@@ -142,7 +142,8 @@ def status(signals: int, now: datetime) -> dict[str, Any]:
     source = {**health, "received": 1200, "skipped": 0, "left_out": {}}
     return {
         "version": "0.1.0", "ready": True, "progress": "ready", "started": text(now - timedelta(days=3)),
-        "uptime": 259_200.0, "signals": signals, "silent": 1, "open_incidents": 3, "waiting": 0,
+        "uptime": 259_200.0, "signals": signals, "silent": 1, "learning": 0, "open_incidents": 3,
+        "waiting": 0,
         "expected_false_incidents": 35.0, "expected_false_reported": 5.0,
         "store_bytes": 734_003_200, "outbox": {"pager": 0},
         "sources": [

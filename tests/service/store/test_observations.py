@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.service.store.helpers import NAN, add_signal, bits, observation, random_observations
-from tocsin_monitor.observations import Status, StoredVerdict
+from tocsin_monitor.observations import Status, StoredVerdict, VerdictColumns
 from tocsin_monitor.store import ObservationRow, Store, StoreError, StoreWriter
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -71,6 +73,48 @@ def test_all_comes_back_bit_for_bit(shared: Store, given_rows: list[ObservationR
         for row in given_rows:
             (same,) = writer.observations(row.signal, after=None, until=row.time, newest=True, limit=1)
             assert bits(same) == bits(row)
+
+
+@pytest.mark.slow
+@given(st.lists(rows, min_size=1, max_size=5, unique_by=lambda row: row.time), st.integers(1, 4))
+def test_verdicts_as_columns_are_stored_bit_for_bit(
+    shared: Store, given_rows: list[ObservationRow], features: int
+) -> None:
+    given_rows = [replace(row, signal=7) for row in given_rows if len(row.judged.value) == features]
+    nothing = (NAN,) * features
+    none = dict.fromkeys(("forecast", "low", "high", "feature_p"), nothing)
+    with taken_back(shared) as writer:
+        writer.add_observations(
+            [replace(row, judged=replace(row.judged, **none, p=NAN, merged=NAN, alarm=False)) for row in given_rows]
+        )
+        there = writer.observation_columns(7, after=None, until=None, statuses=list(Status), limit=9)
+        in_order = sorted(given_rows, key=lambda row: row.time)
+        verdicts = {
+            field.name: np.array([getattr(row.judged, field.name) for row in in_order])
+            for field in fields(VerdictColumns)
+        }
+        for name in none:
+            verdicts[name] = verdicts[name].reshape(-1, features)
+        writer.judge_observations(7, there, VerdictColumns(**verdicts))
+        found = writer.observations(7, limit=9)
+        assert list(map(bits, found)) == list(map(bits, in_order))
+
+
+def test_what_was_removed_meanwhile_stays_removed(store: Store) -> None:
+    with store.transaction() as writer:
+        writer.add_observations([observation(1, moment, 0.5) for moment in range(1200)])
+        there = writer.observation_columns(1, after=99, until=1150, statuses=[Status.SCORED], limit=10**6)
+        assert there.times.tolist() == list(range(100, 1151))
+        assert writer.observation_columns(1, after=None, until=None, statuses=[Status.LATE], limit=9).times.size == 0
+        writer.connection.exec_driver_sql("DELETE FROM observations WHERE time < 600")
+        number, flag = np.full(1051, 0.125), np.ones(1051, dtype=bool)
+        several = number[:, np.newaxis]
+        writer.judge_observations(
+            1, there, VerdictColumns(several, several, several, number, number, several, flag, flag)
+        )
+        found = writer.observations(1, limit=10**6)
+        assert [row.time for row in found] == list(range(600, 1200))
+        assert [row.judged.alarm for row in found] == [True] * 551 + [False] * 49
 
 
 @pytest.mark.slow

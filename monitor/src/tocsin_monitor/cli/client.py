@@ -1,9 +1,11 @@
 """A client of a running monitor, over HTTP."""
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tocsin.cli.application import say
 from tocsin_monitor.errors import MonitorError
 
 if TYPE_CHECKING:
@@ -40,6 +42,45 @@ def client_of(address: str, token: str | None, patience: float) -> "httpx.Client
         raise typer.BadParameter(f"{address!r} is not a valid address: {error}.", param_hint="--url") from error
 
 
+#: How long to wait for a monitor that is starting.
+StartTimeout = Annotated[
+    float,
+    typer.Option(
+        "--start-timeout", metavar="SECONDS", min=0.0, help="How long to wait for a monitor that is starting."
+    ),
+]
+START_TIMEOUT = 300.0
+# A monitor that is starting listens after so many seconds.
+_LISTENS_AFTER = 15.0
+_ASK_EVERY = 0.5
+
+
+def wait_until_ready(client: "httpx.Client", seconds: float) -> None:
+    """Wait while the monitor starts, and say so once; MonitorError if it is not ready after so many seconds."""
+    import httpx
+
+    began, told = time.monotonic(), False
+    ready = client.base_url.copy_with(path="/readyz")
+    while True:
+        waited = time.monotonic() - began
+        try:
+            response = client.get(ready, timeout=_LISTENS_AFTER)
+        except httpx.TransportError as error:
+            if waited >= min(seconds, _LISTENS_AFTER):
+                raise _no_answer(client, error) from error
+            why = "it does not answer yet"
+        else:
+            if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                return
+            why = _message(response, client)
+            if waited >= seconds:
+                raise MonitorError(f"{why}; waited {seconds:g} s for it to start (--start-timeout)")
+        if not told:
+            say(f"waiting for the monitor to start: {why}")
+            told = True
+        time.sleep(_ASK_EVERY)
+
+
 def answered(client: "httpx.Client", method: str, path: str, **given: Any) -> "httpx.Response":
     """The monitor's reply; MonitorError if it refuses or does not answer."""
     import httpx
@@ -47,10 +88,19 @@ def answered(client: "httpx.Client", method: str, path: str, **given: Any) -> "h
     try:
         response = client.request(method, path, **given)
     except httpx.HTTPError as error:
-        raise MonitorError(f"no monitor answers at {client.base_url} (--url): {error}") from error
+        raise _no_answer(client, error) from error
     if response.is_error:
-        raise MonitorError(_json(response, client).get("error", {}).get("message", f"it says {response.status_code}"))
+        raise MonitorError(_message(response, client))
     return response
+
+
+def _no_answer(client: "httpx.Client", error: Exception) -> MonitorError:
+    return MonitorError(f"no monitor answers at {client.base_url} (--url): {error}")
+
+
+def _message(response: "httpx.Response", client: "httpx.Client") -> str:
+    """What an error says."""
+    return str(_json(response, client).get("error", {}).get("message", f"it says {response.status_code}"))
 
 
 def answer(client: "httpx.Client", method: str, path: str, **given: Any) -> Any:

@@ -11,7 +11,17 @@ import typer
 from tocsin.cli.application import Exit, app, check_page, progress, say
 from tocsin.cli.options import takes_reading_options, text_in_options
 from tocsin.data import check_writable, open_writer
-from tocsin_monitor.cli.client import Url, address_of, answer, client_of, token_option
+from tocsin_monitor.cli.client import (
+    START_TIMEOUT,
+    StartTimeout,
+    Url,
+    address_of,
+    answer,
+    client_of,
+    token_option,
+    wait_until_ready,
+)
+from tocsin_monitor.cli.import_progress import ImportProgress
 from tocsin_monitor.cli.monitoring import Config, Data, explained, opened, place_of, read, settings_of
 from tocsin_monitor.errors import MonitorError, RefusedError, UnknownError
 from tocsin_monitor.observations import moment_of
@@ -26,8 +36,6 @@ if TYPE_CHECKING:
     from tocsin_monitor.report import Report
     from tocsin_monitor.store import SignalRow, Store, StoreReader
 
-# How often to ask for progress, in seconds.
-ASK_EVERY = 0.5
 # The monitor reads and stores a file before it answers.
 PATIENCE = 3600.0
 
@@ -63,6 +71,7 @@ def import_history(
             "--most-lost", metavar="SHARE", help="Stop if more than this share of rows is lost; 1 never stops."
         ),
     ] = None,
+    start_timeout: StartTimeout = START_TIMEOUT,
     config: Config = None,
 ) -> None:
     """Import history into a running monitor: it is learned and judged, but sends no alerts.
@@ -75,30 +84,31 @@ def import_history(
     with explained():
         address = url or address_of(read(config).settings)
         failed = False
-        names: list[str] = []
         with client_of(address, token, PATIENCE) as client:
+            wait_until_ready(client, start_timeout)
+            importing = ImportProgress(client)
             for file in files:
                 try:
-                    names += _send(client, file, {name: one for name, one in asked.items() if one is not None})
+                    _send(client, file, {name: one for name, one in asked.items() if one is not None}, importing)
                 except MonitorError as error:
                     say(text_in_options(str(error)))
                     failed = True
-            if names and wait:
-                failed |= not _wait(client, list(dict.fromkeys(names)))
+            if wait:
+                failed |= not _told(importing.wait())
     raise typer.Exit(Exit.FAILED if failed else Exit.DONE)
 
 
-def _send(client: "httpx.Client", file: Path, reading: dict[str, Any]) -> list[str]:
-    """Import one file; returns the names of its signals."""
+def _send(client: "httpx.Client", file: Path, reading: dict[str, Any], importing: ImportProgress) -> None:
+    """Import one file."""
     params, headers = {"file": file.name, **reading}, {"Content-Type": "application/octet-stream"}
-    with file.open("rb") as content:
+    with file.open("rb") as content, importing.shown(file.name):
         taken = answer(client, "POST", "/imports", params=params, content=content, headers=headers)
     say(f"{file}: {text_in_options(taken['understood'])}")
     for problem in taken["problems"]:
         say(f"{file}: {text_in_options(problem)}")
     for one in taken["signals"]:
         say(f"{one['signal']}: {_counted(one)}")
-    return [one["signal"] for one in taken["signals"]]
+        importing.stored(one["signal"], one["observations"])
 
 
 def _counted(one: dict[str, Any]) -> str:
@@ -112,28 +122,14 @@ def _counted(one: dict[str, Any]) -> str:
     return text
 
 
-def _wait(client: "httpx.Client", names: list[str]) -> bool:
-    """Wait until everything is learned, and print the incidents found; false if something could not be learned."""
-    with progress() as bar:
-        task = bar.add_task("learning", total=None)
-        while True:
-            imports = answer(client, "GET", "/imports")["imports"]
-            found = {one["signal"]: one for one in imports if one["signal"] in names}
-            bar.update(
-                task,
-                completed=sum(one["done"] for one in found.values()),
-                total=sum(one["total"] for one in found.values()) or None,
-            )
-            if all(one["stage"] in ("done", "failed") for one in found.values()):
-                break
-            time.sleep(ASK_EVERY)
-    for name in names:
-        one = found.get(name)
+def _told(found: dict[str, dict[str, Any] | None]) -> bool:
+    """Print the incidents found in each signal's history; false if something could not be learned."""
+    for name, one in found.items():
         if one is not None and one["stage"] == "failed":
             say(f"{name}: cannot learn its history: {one['message']}")
         elif one is not None:
             typer.echo(f"{name}: learned, {one['incidents']:,} past incidents")
-    return all(one["stage"] == "done" for one in found.values())
+    return all(one is None or one["stage"] == "done" for one in found.values())
 
 
 Chosen = Annotated[

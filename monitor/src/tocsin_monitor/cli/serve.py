@@ -51,15 +51,19 @@ def serve(
 
         run(
             loaded.settings,
-            lambda monitor: _announce(monitor, again(config, data)),
+            lambda monitor, ready: _announce(monitor, again(config, data)) if ready else _announce_address(monitor),
             lambda: read_settings(config, layers_of(**options)).settings,
         )
 
 
-def _announce(monitor: "Monitor", options: str) -> None:
-    """Once the monitor listens, print its address and how to sign in."""
+def _announce_address(monitor: "Monitor") -> None:
+    """Once the monitor listens, print its address."""
     typer.echo(f"listening: {monitor.address}")
     typer.echo(f"data: {place_of(monitor.settings)}")
+
+
+def _announce(monitor: "Monitor", options: str) -> None:
+    """Once the monitor is ready, print what it resumed and how to sign in."""
     resumed = len(monitor.engine.overview())
     typer.echo(f"resumed: {resumed} signals")
     if not resumed:

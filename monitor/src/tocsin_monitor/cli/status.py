@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.application import Exit, app, say
-from tocsin_monitor.cli.client import Url, address_of, answer, answered, client_of, token_option
+from tocsin_monitor.cli.client import (
+    START_TIMEOUT,
+    StartTimeout,
+    Url,
+    address_of,
+    answer,
+    answered,
+    client_of,
+    token_option,
+    wait_until_ready,
+)
 from tocsin_monitor.cli.monitoring import Config, explained, read
 
 if TYPE_CHECKING:
@@ -47,11 +57,13 @@ def reload(
     url: Url = None,
     token: Annotated[str | None, token_option("admin")] = None,
     config: Config = None,
+    start_timeout: StartTimeout = START_TIMEOUT,
 ) -> None:
     """Let a running monitor read its settings file again."""
     with explained():
         address = url or address_of(read(config).settings)
         with client_of(address, token, PATIENCE) as client:
+            wait_until_ready(client, start_timeout)
             found = answer(client, "POST", "/reload")
     typer.echo(f"changed: {', '.join(found['changed']) or 'nothing'}")
     if found["needs_restart"]:

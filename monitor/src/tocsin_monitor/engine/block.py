@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from tocsin.detection import DetectorSettings, Fleet, Incident, Verdicts, memory_bytes, named_forecasters, working_bytes
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin_monitor.errors import RefusedError, refusing
-from tocsin_monitor.observations import StoredVerdict
+from tocsin_monitor.observations import StoredVerdict, VerdictColumns
 
 # Signals per call of the forecaster and the scorer. More would gain little speed and reserve unused memory.
 ROWS = 64
@@ -54,6 +55,16 @@ class DetectorOutput:
 
     judged: list[StoredVerdict]
     kept_forecasts: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Observations of some rows that are judged in one call, which of each row are wanted, and the forecasts."""
+
+    rows: Sequence[int]
+    verdicts: Verdicts
+    wanted: Sequence[Sequence[int]]
+    forecasts: Sequence[NDArray[np.float64]]
 
 
 class SignalBlock:
@@ -108,6 +119,23 @@ class SignalBlock:
         """Feed observations to the detectors of these rows. Either all inputs have stored forecasts, or none has."""
         judged: dict[int, list[StoredVerdict]] = {row: [] for row in inputs}
         noted: dict[int, list[NDArray[np.float64]]] = {row: [] for row in inputs}
+        for step in self._steps(inputs):
+            for column, row in enumerate(step.rows):
+                noted[row] += [part[:, column] for part in step.forecasts]
+            wanted = {column: some for column, some in enumerate(step.wanted) if some}
+            for column, verdicts in _columns(step.verdicts, wanted).items():
+                judged[step.rows[column]] += verdicts
+        return {row: DetectorOutput(judged[row], np.concatenate(noted[row]) if noted[row] else None) for row in inputs}
+
+    def run_columns(self, inputs: Mapping[int, DetectorInput]) -> dict[int, VerdictColumns]:
+        """The same for long histories: the wanted verdicts as columns, without an object for each."""
+        judged: dict[int, list[VerdictColumns]] = {row: [] for row in inputs}
+        for step in self._steps(inputs):
+            for column, row in enumerate(step.rows):
+                judged[row].append(VerdictColumns.of(step.verdicts, step.wanted[column], column))
+        return {row: VerdictColumns.joined(parts) for row, parts in judged.items() if parts}
+
+    def _steps(self, inputs: Mapping[int, DetectorInput]) -> Iterator[_Step]:
         for row, given in inputs.items():
             self.fleet.units[row] = given.unit
         left = sorted(row for row, one in inputs.items() if len(one.times))
@@ -124,19 +152,13 @@ class SignalBlock:
             verdicts = self.fleet.run_arrays(
                 values, rows=rows, times=times, kept_forecasts=kept_forecasts, on_forecast=on_forecast
             )
-            for column, row in enumerate(left):
-                noted[row] += [part[:, column] for part in said]
-            wanted = {}
-            for column, row in enumerate(left):
-                first = len(judged[row])
-                steps = [step - at for step in inputs[row].wanted[first : first + end - at] if step < end]
-                if steps:
-                    wanted[column] = steps
-            for column, some in _columns(verdicts, wanted).items():
-                judged[left[column]] += some
+            wanted = []
+            for row in left:
+                every = inputs[row].wanted
+                wanted.append([step - at for step in every[bisect_left(every, at) : bisect_left(every, end)]])
+            yield _Step(left, verdicts, wanted, said)
             at = end
             left = [row for row in left if len(inputs[row].times) > at]
-        return {row: DetectorOutput(judged[row], np.concatenate(noted[row]) if noted[row] else None) for row in inputs}
 
 
 def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[int, list[StoredVerdict]]:
@@ -160,12 +182,6 @@ def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[in
         ]
         for n, steps in wanted.items()
     }  # fmt: skip
-
-
-def load_kernels(settings: DetectorSettings) -> None:
-    """Load all compiled code, so that the first observation of a signal with one feature does not wait for it."""
-    moments = np.arange(2).view("datetime64[ns]")
-    SignalBlock(settings, rows=1).run({0: DetectorInput(np.zeros((2, 1)), moments, ())})
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -244,11 +260,16 @@ class Allocation:
         self._keys[block] = key
         return block
 
-    def alone(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> SignalBlock:
-        """Create a block for one signal that learns anew. The signal gets its place afterwards."""
+    def alone(self, features: tuple[str, ...], settings: Mapping[str, Any], signals: int = 1) -> SignalBlock:
+        """Create a block for this many signals that learn anew, or for fewer if they are large.
+
+        The signals get their places afterwards.
+        """
         with self._lock, refusing(IMPOSSIBLE):
-            self._check(*self._sizes(_key(features, settings)), rows=1)
-            return SignalBlock(self.settings(features, settings), rows=1)
+            kept, working = self._sizes(_key(features, settings))
+            rows = max(1, min(signals, BLOCK_BYTES // (kept + working)))
+            self._check(kept, working, rows)
+            return SignalBlock(self.settings(features, settings), rows)
 
     def enter(self, block: SignalBlock) -> None:
         """Let `take` use a block that was created with `make`."""

@@ -4,7 +4,7 @@ They may be requested from any thread, but run on the engine's thread. A new det
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -45,8 +45,13 @@ class DetectorReplacement:
 
     def fresh(self, row: SignalRow, reference: ReferenceRow | None = None) -> MonitoredSignal:
         """The signal with a new detector in its own block, which has not learned the reference yet."""
-        block = self._state.places.alone(row.features, row.settings)
-        return MonitoredSignal(row, block, block.take(None), reference)
+        return self.fresh_together([(row, reference)])[0]
+
+    def fresh_together(self, signals: Sequence[tuple[SignalRow, ReferenceRow | None]]) -> list[MonitoredSignal]:
+        """The same for signals with the same features and settings, in one block; for fewer if they are large."""
+        first, _ = signals[0]
+        block = self._state.places.alone(first.features, first.settings, len(signals))
+        return [MonitoredSignal(row, block, block.take(None), reference) for row, reference in signals[: block.rows]]
 
     def relearn(
         self, signal: MonitoredSignal, new: MonitoredSignal, *, marks: Marks | None = None,

@@ -3,7 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin_monitor.access_log import carried
@@ -14,6 +15,7 @@ from tocsin_monitor.engine.inbox import Command, Inbox, Waiting, complete, fail,
 from tocsin_monitor.engine.incident_changes import EventChanges, IncidentChanges, MaintenanceChanges
 from tocsin_monitor.engine.ingest import Ingest
 from tocsin_monitor.engine.lifecycle import remove_leaving
+from tocsin_monitor.engine.loops import load_loops
 from tocsin_monitor.engine.pending_imports import Progress
 from tocsin_monitor.engine.recovery import StoppedError, recover
 from tocsin_monitor.engine.signal_changes import SignalChanges, TemplateChanges
@@ -55,6 +57,7 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="tocsin-engine", daemon=True)
         self._next_chores = self._next_prune = 0.0
         self._turn_began: float | None = None
+        self._loaded = False
         self.clock = SystemClock()
         self._ingest = Ingest(self._state)
         self._upkeep = Upkeep(self._state, self.clock)
@@ -117,6 +120,10 @@ class Engine:
         of = self._state.settings.template_for(name) if known is None else known.row
         return None if of is None or of.every is None else (of.every, of.aggregate)
 
+    def storing(self, totals: Mapping[str, int]) -> AbstractContextManager[Callable[[str, int], None]]:
+        """Let `imports` say how much of a file with so many observations of each signal is stored."""
+        return self._state.pending_imports.storing(totals)
+
     def imports(self) -> list[Progress]:
         """The progress of imports, newest first."""
         return self._state.pending_imports.all_progress()
@@ -175,9 +182,17 @@ class Engine:
 
     def _recover(self, wait: float) -> None:
         self._inbox.pause(wait)
+        if not self._loaded:
+            load_loops(self._state.settings.detector, self._starting)
+            self._loaded = True
         recover(self._state, self._report)
         self._inbox.resume()
         self._state.hub.publish("status", {"ready": True})
+
+    def _starting(self, progress: str) -> None:
+        if self._inbox.stopping:
+            raise StoppedError
+        self._inbox.suspend(progress)
 
     def _report(self, done: int, total: int) -> None:
         if self._inbox.stopping:

@@ -7,7 +7,8 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -19,10 +20,13 @@ from tocsin_monitor.store import StoreReader, StoreWriter
 _PREFIX = "import/"
 # History arrives in pieces. It is judged once nothing has arrived for this many seconds.
 QUIET = 1.0
+# While a file is being stored, so many signals are learned together, or one that has waited for so many seconds.
+COMPANY = 4
+LONGEST_ALONE = 10.0
 # The most results to remember.
 MOST_RESULTS = 1000
 
-Stage = Literal["waiting", "learning", "done", "failed"]
+Stage = Literal["storing", "waiting", "learning", "done", "failed"]
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,13 @@ class Span:
 
 @dataclass(frozen=True)
 class Progress:
-    """How much of a signal's imported history is judged."""
+    """How much of a signal's imported history is stored, and then judged."""
 
     signal: str
     stage: Stage
-    done: Annotated[int, Shown("Observations processed, including earlier ones.")] = 0
+    done: Annotated[
+        int, Shown("Observations stored so far; once it is learned, those judged, including earlier ones.")
+    ] = 0
     total: int = 0
     incidents: Annotated[int, Shown("Past incidents found.")] = 0
     message: Annotated[str | None, Shown("Why it failed.")] = None
@@ -56,6 +62,8 @@ class PendingImports:
         #: By signal id: the signal's name, the span, and since when nothing more of it has arrived.
         self._waiting: dict[int, tuple[str, Span, float]] = {}
         self._progress: OrderedDict[str, Progress] = OrderedDict()
+        #: What is being stored, by the signal's name, for each file that is being imported.
+        self._storing: list[dict[str, Progress]] = []
 
     def __contains__(self, number: object) -> bool:
         return number in self._waiting
@@ -95,23 +103,37 @@ class PendingImports:
         self._remember(Progress(signal.name, "waiting"))
 
     def _grown(self, past: Sequence[Received]) -> dict[MonitoredSignal, Span]:
-        grown: dict[MonitoredSignal, Span] = {}
+        times: dict[MonitoredSignal, list[int]] = {}
         for one in past:
-            signal = one.signal
-            if isinstance(signal, MonitoredSignal):
-                span = grown.get(signal) or self.span(signal.row.id) or Span(one.time, one.time)
-                grown[signal] = Span(min(span.first, one.time), max(span.last, one.time))
-        return grown
+            if isinstance(one.signal, MonitoredSignal):
+                times.setdefault(one.signal, []).append(one.time)
+        for signal, some in times.items():
+            if (span := self.span(signal.row.id)) is not None:
+                some += span.first, span.last
+        return {signal: Span(min(some), max(some)) for signal, some in times.items()}
 
     def span(self, number: int) -> Span | None:
         """The waiting span of a signal."""
         return self._waiting[number][1] if number in self._waiting else None
 
-    def due(self) -> tuple[str, Span] | None:
-        """A signal whose history has arrived, with its waiting span."""
-        ready = time.monotonic() - QUIET
+    def due(self, learning: Collection[str] = ()) -> dict[str, Span]:
+        """The signals whose history has arrived, with their waiting spans, except those that are being learned.
+
+        While a file is being stored, one waits a little for others, because several are learned faster together.
+        """
+        now = time.monotonic()
         with self._lock:
-            return next(((name, span) for name, span, since in self._waiting.values() if since <= ready), None)
+            found = [(name, span, since) for name, span, since in self._waiting.values() if since <= now - QUIET]
+            found = [one for one in found if one[0] not in learning]
+            few = self._storing and len(found) < COMPANY
+            if few and all(since > now - LONGEST_ALONE for *_, since in found):
+                return {}
+            return {name: span for name, span, _ in found}
+
+    @property
+    def arriving(self) -> bool:
+        """Whether a file is being stored, so that more signals may become due."""
+        return bool(self._storing)
 
     def end(self, writer: StoreWriter, number: int) -> None:
         """Store that nothing of this signal waits anymore."""
@@ -139,6 +161,27 @@ class PendingImports:
         while len(self._progress) > MOST_RESULTS:
             self._progress.popitem(last=False)
 
+    @contextmanager
+    def storing(self, totals: Mapping[str, int]) -> Iterator[Callable[[str, int], None]]:
+        """For the time in which a file is stored, with so many observations of each signal; from any thread.
+
+        Yields the function to call with a signal and how many more of its observations are stored.
+        """
+        file = {name: Progress(name, "storing", 0, total) for name, total in totals.items()}
+        with self._lock:
+            self._storing.append(file)
+
+        def stored(name: str, more: int) -> None:
+            with self._lock:
+                one = replace(file[name], done=file[name].done + more)
+                file[name] = one
+
+        try:
+            yield stored
+        finally:
+            with self._lock:
+                self._storing = [one for one in self._storing if one is not file]
+
     def progress(self, signal: str) -> Progress | None:
         """The progress of a signal's import; None if there was none since the start."""
         with self._lock:
@@ -147,4 +190,6 @@ class PendingImports:
     def all_progress(self) -> list[Progress]:
         """The progress of all imports, newest first."""
         with self._lock:
-            return list(reversed(self._progress.values()))
+            found = {one.signal: one for one in reversed(self._progress.values())}
+            storing = {name: one for file in self._storing for name, one in file.items() if one.done < one.total}
+            return list((storing | {name: one for name, one in found.items() if name not in storing}).values())

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from tocsin.detection import arrays_from_bytes
-from tocsin_monitor.engine.block import ROWS, Allocation, SignalBlock, load_kernels
+from tocsin_monitor.engine.block import ROWS, Allocation, SignalBlock
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import close_incident
 from tocsin_monitor.engine.replay import replay
@@ -217,9 +217,7 @@ def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
                 log.info("%d of %d signals rebuilt", done, total)
                 logged = time.monotonic()
     state.rebuilding.clear()
-    _give_back_freed_memory()
-    if not replayed:
-        load_kernels(state.places.settings(("value",), state.settings.detector))
+    give_back_freed_memory()
     with state.lock:
         state.signals = dict(sorted(state.signals.items(), key=lambda item: item[1].row.id))
     with state.store.reading() as reader:
@@ -260,7 +258,7 @@ def _store_renewed(state: EngineState, renewed: Sequence[MonitoredSignal]) -> No
     save_states(state.store, renewed)
 
 
-def _give_back_freed_memory() -> None:
+def give_back_freed_memory() -> None:
     """Let the system have the pages that nothing uses anymore.
 
     glibc keeps them for the process: after the states of all signals have been loaded, that is a sixth of its memory.

@@ -156,7 +156,9 @@ class MonitoredSignal:
         missing = self._missing_before(np.array(times, dtype=np.int64).view("datetime64[ns]"))
         return [len(missing.get(number, ())) for number in range(len(times))]
 
-    def detector_input(self, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> DetectorInput:
+    def detector_input(
+        self, times: Sequence[int] | NDArray[np.int64], values: Sequence[tuple[float, ...]] | NDArray[np.float64]
+    ) -> DetectorInput:
         """The input for the detector: these observations, with the missing ones before each."""
         moments = np.array(times, dtype=np.int64).view("datetime64[ns]")
         missing, unit = self._missing_before(moments), self.row.unit or ""

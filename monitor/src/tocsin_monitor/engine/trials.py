@@ -75,15 +75,15 @@ class TrialRun:
         found = 0
         while not self.limits.reached:
             with self._store.reading() as reader:
-                rows, _, closed, more = take_piece(reader, new, labels, PIECE)
-            self.limits.rows -= len(rows)
-            found += _since(closed, since)
+                taken = take_piece(reader, new, labels, PIECE)
+            self.limits.rows -= len(taken)
+            found += _since(taken.closed, since)
             going_on = new.block.fleet.open_incident(new.place)
             self.progress = replace(
-                self.progress, done=self.progress.done + len(rows), until=new.last_time, complete=not more,
+                self.progress, done=self.progress.done + len(taken), until=new.last_time, complete=not taken.more,
                 incidents=found + _since([] if going_on is None else [going_on], since),
             )  # fmt: skip
-            if not more:
+            if not taken.more:
                 break
         until = self.progress.until
         with self._store.reading() as reader:

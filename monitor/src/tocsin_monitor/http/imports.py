@@ -104,13 +104,16 @@ async def _store(monitor: MonitorAccess, file: str, history: HistoryFile) -> dic
     counts: dict[str, Counter[str]] = {name: Counter() for name in history.names}
     oldest = time.time_ns() - round(monitor.settings.storage.keep_observations * 1e9)
     pieces = history.pieces(monitor.engine.puts_together)
-    while (piece := await run_in_threadpool(next, pieces, None)) is not None:
-        outcomes = await _submit(monitor, piece)
-        if outcomes and all(one.status is Status.REFUSED for one in outcomes):
-            raise RefusedError(f"{file}: {outcomes[0].message}")
-        count = counts[piece[0].signal]
-        count.update(one.status.name.lower() for one in outcomes)
-        count["older"] += sum(one.time < oldest for one in outcomes)
+    with monitor.engine.storing(history.counts) as stored:
+        while (piece := await run_in_threadpool(next, pieces, None)) is not None:
+            outcomes = await _submit(monitor, piece)
+            if outcomes and all(one.status is Status.REFUSED for one in outcomes):
+                raise RefusedError(f"{file}: {outcomes[0].message}")
+            stored(piece[0].signal, len(piece))
+            count = counts[piece[0].signal]
+            for status, many in Counter(one.status for one in outcomes).items():
+                count[status.name.lower()] += many
+            count["older"] += sum(one.time < oldest for one in outcomes)
     return {
         "file": file,
         "understood": history.understood,

@@ -367,6 +367,7 @@ class StatusOut(BaseModel):
     uptime: float = Field(description="Seconds since it was started.")
     signals: int
     silent: int
+    learning: int = Field(description="Signals whose imported history is still being stored or learned.")
     quarantined: list[QuarantinedOut] = Field(description="Quarantined signals: configure, reset or remove them.")
     ahead: list[str] = Field(description="Signals whose newest observation is ahead of the clock, at most 100.")
     warnings: list[WarningOut] = Field(description="Signals whose sampling is wrong, at most 100.")

@@ -96,6 +96,9 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
             "uptime": (time.time_ns() - monitor.started) / 1e9,
             "signals": len(signals),
             "silent": sum(signal.silent for signal in signals),
+            "learning": sum(
+                one.stage not in ("done", "failed") and caller.may_see(one.signal) for one in engine.imports()
+            ),
             "quarantined": [
                 {"name": one.name, "reason": one.quarantined} for one in signals if one.quarantined is not None
             ],

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tocsin_monitor.fields import declared
-from tocsin_monitor.observations import Status, StoredVerdict
+from tocsin_monitor.observations import Status, StoredVerdict, VerdictColumns
 from tocsin_monitor.store import schema
-from tocsin_monitor.store.rows import IncidentRow, ObservationRow
+from tocsin_monitor.store.rows import IncidentRow, ObservationColumns, ObservationRow
 
 NAN = float("nan")
 _INFINITE = (float("inf"), float("-inf"))
@@ -41,12 +43,19 @@ def observation_to_columns(row: ObservationRow) -> tuple[Any, ...]:
             bool(judged.warm),
             None,
         )
-    parts = json.dumps({name: getattr(judged, name) for name in _PARTS})
-    if "N" in parts or "I" in parts:  # NaN or Infinity, which JSON lacks; nothing else contains these letters
-        parts = json.dumps({name: [_plain(number) for number in getattr(judged, name)] for name in _PARTS})
+    parts = _parts_to_text([getattr(judged, name) for name in _PARTS])
     nothing = (None,) * 4
     alarm, warm = bool(judged.alarm), bool(judged.warm)
     return (row.signal, row.time, int(row.status), *nothing, p, merged, None, alarm, warm, parts)
+
+
+def _parts_to_text(parts: Sequence[Sequence[float]]) -> str:
+    """The numbers of `_PARTS` of an observation with several features, as JSON."""
+    text = json.dumps(dict(zip(_PARTS, parts, strict=True)))
+    if "N" in text or "I" in text:  # NaN or Infinity, which JSON lacks; nothing else contains these letters
+        plain = ([_plain(number) for number in numbers] for numbers in parts)
+        text = json.dumps(dict(zip(_PARTS, plain, strict=True)))
+    return text
 
 
 def observation_from_columns(columns: Sequence[Any]) -> ObservationRow:
@@ -72,6 +81,15 @@ def observation_from_columns(columns: Sequence[Any]) -> ObservationRow:
         }
         judged = StoredVerdict(p=p, merged=merged, alarm=bool(alarm), warm=bool(warm), **several)
     return ObservationRow(signal, time, _STATUSES[status], judged)
+
+
+def observation_columns(rows: Sequence[Sequence[Any]]) -> ObservationColumns:
+    """Columns from rows (time, status, value, parts)."""
+    times, statuses, values, parts = zip(*rows, strict=True) if rows else ((), (), (), ())
+    several = [parts_values(one) for one in parts if one is not None]
+    # None becomes NaN.
+    found = np.array(several or values, dtype=np.float64).reshape(len(rows), -1 if rows else 1)
+    return ObservationColumns(np.array(times, dtype=np.int64), np.array(statuses, dtype=np.int64), found)
 
 
 def parts_values(parts: str) -> list[float]:
@@ -159,6 +177,61 @@ def insert_observations(connection: Connection, rows: Sequence[tuple[Any, ...]])
         copy.set_types(_COPY_TYPES)
         for row in rows:
             copy.write_row(row)
+
+
+_VERDICT = ("forecast", "low", "high", "p", "merged", "feature_p", "alarm", "warm", "parts")
+_KEY = ("signal", "time")
+# Rows in one statement of SQLite, which takes a limited number of values. One row in each statement would give up the
+# interpreter's lock for each, and get it back only when other threads let it.
+_UPDATED = 500
+_SET = ", ".join(f"{name} = new.{name}" for name in _VERDICT)
+_UPDATE = f"""
+UPDATE observations SET {_SET} FROM new WHERE observations.signal = new.signal AND observations.time = new.time
+"""  # noqa: S608
+_ARRAYS = ("int8", "int8", *["float8"] * 6, "bool", "bool", "text")
+
+
+def update_verdicts(
+    connection: Connection, signal: int, observations: ObservationColumns, verdicts: VerdictColumns
+) -> None:
+    """Store verdicts on observations of a signal that are stored already, and leave their values as they are."""
+    times = observations.times.tolist()
+    columns = [[signal] * len(times), times, *_verdict_columns(observations, verdicts)]
+    names = ", ".join((*_KEY, *_VERDICT))
+    if connection.dialect.name != "sqlite":
+        news = f"SELECT * FROM unnest({', '.join(f'%s::{kind}[]' for kind in _ARRAYS)})"  # noqa: S608
+        connection.exec_driver_sql(f"WITH new({names}) AS ({news}) {_UPDATE}", tuple(columns))
+        return
+    rows = list(zip(*columns, strict=True))
+    for first in range(0, len(rows), _UPDATED):
+        some = rows[first : first + _UPDATED]
+        places = ", ".join([f"({', '.join('?' * len(columns))})"] * len(some))
+        connection.exec_driver_sql(
+            f"WITH new({names}) AS (VALUES {places}) {_UPDATE}", tuple(chain.from_iterable(some))
+        )
+
+
+def _verdict_columns(observations: ObservationColumns, verdicts: VerdictColumns) -> list[list[Any]]:
+    """The columns `_VERDICT`."""
+    p, merged = _nullable(verdicts.p), _nullable(verdicts.merged)
+    flags = [verdicts.alarm.tolist(), verdicts.warm.tolist()]
+    count, features = observations.values.shape
+    nothing: list[Any] = [None] * count
+    if features == 1:
+        forecast, low, high, feature_p = (
+            _nullable(column[:, 0]) for column in (verdicts.forecast, verdicts.low, verdicts.high, verdicts.feature_p)
+        )
+        return [forecast, low, high, p, merged, feature_p, *flags, nothing]
+    parts = zip(
+        observations.values.tolist(), verdicts.forecast.tolist(), verdicts.low.tolist(), verdicts.high.tolist(),
+        verdicts.feature_p.tolist(), strict=True,
+    )  # fmt: skip
+    return [nothing, nothing, nothing, p, merged, nothing, *flags, [_parts_to_text(some) for some in parts]]
+
+
+def _nullable(numbers: NDArray[np.float64]) -> list[float | None]:
+    """The numbers, with None for NaN."""
+    return [None if number != number else number for number in numbers.tolist()]
 
 
 # How the fields of an incident that no database has are stored and read.

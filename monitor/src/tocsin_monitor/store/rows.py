@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tocsin.detection import peer_features
 from tocsin_monitor.fields import Shown, Time
 from tocsin_monitor.observations import Status, StoredVerdict, record
@@ -72,6 +75,19 @@ class ObservationRow:
     time: int
     status: Status
     judged: StoredVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationColumns:
+    """Stored observations of one signal, as columns: `[T]`, and the values `[T, F]`."""
+
+    times: NDArray[np.int64]
+    statuses: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def at(self, chosen: NDArray[np.bool_]) -> "ObservationColumns":
+        """Those that are chosen."""
+        return ObservationColumns(self.times[chosen], self.statuses[chosen], self.values[chosen])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,18 @@ from sqlalchemy.sql.dml import ReturningInsert, Update
 
 from tocsin_monitor.access_log import AccessEntry
 from tocsin_monitor.errors import RefusedError, UnknownError
+from tocsin_monitor.observations import VerdictColumns
 from tocsin_monitor.rules import NO_RULES
 from tocsin_monitor.schedules import Schedule
 from tocsin_monitor.store import encoding, removal, schema
-from tocsin_monitor.store.encoding import insert_observations
+from tocsin_monitor.store.encoding import insert_observations, update_verdicts
 from tocsin_monitor.store.events import EventWriter
 from tocsin_monitor.store.reader import ALIKE, EARLIER_ALIKE, StoreReader, those_alike
 from tocsin_monitor.store.removal import RemovalWriter
 from tocsin_monitor.store.rows import (
     IncidentFacts,
     IncidentRow,
+    ObservationColumns,
     ObservationRow,
     PartRow,
     ReferenceRow,
@@ -83,19 +85,9 @@ class StoreWriter(StoreReader, EventWriter, RemovalWriter):
         columns = schema.parts.c
         self.connection.execute(delete(schema.parts).where(columns.signal == signal_id, columns.time < before))
 
-    def judge_observations(self, rows: Sequence[ObservationRow]) -> None:
-        """Store the verdicts on observations that are already stored."""
-        columns = schema.observations.c
-        names = [name for name in columns.keys() if name not in ("signal", "time", "status")]  # noqa: SIM118
-        which = columns.signal == bindparam("of_signal"), columns.time == bindparam("at")
-        change = update(schema.observations).where(*which).values({name: bindparam(f"new_{name}") for name in names})
-        given = []
-        for row in rows:
-            signal, time, _, *others = encoding.observation_to_columns(row)
-            news = {f"new_{name}": value for name, value in zip(names, others, strict=True)}
-            given.append({"of_signal": signal, "at": time, **news})
-        if given:
-            self.connection.execute(change, given)
+    def judge_observations(self, signal_id: int, observations: ObservationColumns, verdicts: VerdictColumns) -> None:
+        """Store the verdicts on a signal's observations that are already stored."""
+        update_verdicts(self.connection, signal_id, observations, verdicts)
 
     def refuse(self, rows: Sequence[Refused]) -> None:
         if rows:

@@ -23,6 +23,7 @@ const WORDS = {
   clock_jumped: "The clock last jumped",
   last_error_time: "Last error",
   silent: "Silent signals",
+  learning: "Learning imported history",
   waiting: "Observations waiting",
   warnings: "Signals whose sampling is wrong",
 };
