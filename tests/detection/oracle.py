@@ -821,14 +821,16 @@ class OracleDetector:
             self.final.learn(evidence)
             block = self.sizes.block
             rate = self._rate(evidence)
-            self.certain = self.certain or self._rate(evidence - 3) < self.rate
+            # To decide, it is at most a hundred times rarer than the blocks can show.
+            least = self._poisson(0) / 100
+            self.certain = self.certain or max(self._rate(evidence - 3), least) < self.rate
             own = len(self.blocks) * block * self.rate >= 1
             if self.by_p:
                 alarm, warm = calibrated and bound < self.rate, calibrated
                 rate = rate if calibrated else math.nan
             elif calibrated and (own or (self.early and len(self.blocks) >= 5)):
                 self.tightened = min(self.tightened + 0.1 * self.rate, 0.4)
-                alarm = rate < min(self.rate * math.exp(self.tightened), 0.5 / block)
+                alarm = max(rate, least) < min(self.rate * math.exp(self.tightened), 0.5 / block)
                 warm, estimated = calibrated, not own
             else:
                 rate = math.nan
@@ -875,7 +877,7 @@ class OracleDetector:
             return rate
         begins, beyond, decay = self._tail()
         estimated = self._poisson(beyond) * math.exp(-(evidence - begins) / decay)
-        return min(max(estimated, rate / 100), rate)
+        return min(max(estimated, 1e-300), rate)
 
     def _tail(self):
         """Where the tail of the highest evidence begins, how many blocks are beyond, and its decay.
@@ -919,7 +921,7 @@ class OracleDetector:
             if self.since > patience:
                 self.open = False
                 state = RETURNED if self.certain and not self.adapting and self._is_back() else SUBSIDED
-                if self.settled > self.accept_after:
+                if self.settled - self.since > self.accept_after:
                     state, self.adapting = ACCEPTED, self.sizes.window
                 if math.isnan(evidence):
                     state = SILENT

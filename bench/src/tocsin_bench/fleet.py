@@ -75,19 +75,19 @@ class _Service:
         noise = autoregressive(rng, size, 0.8, 0.03) + rng.normal(0, 1, size) * (0.01 + 0.03 * load)
         latency = self.base["latency"] * (1 + 0.4 * load) * self.slowness * np.exp(noise * self.jitter)
         failed = rng.binomial(arrived, np.clip(self.failing, 0, 1))
-        values = {
-            "requests": np.round(arrived / HOUR, 2),
-            "latency": np.round(np.where(arrived > 0, latency, 0.0), 1),
-            "errors": np.round(100 * failed / np.maximum(arrived, 1), 3),
+        values: dict[str, Floats] = {
+            "requests": (arrived / HOUR).round(2),
+            "latency": np.where(arrived > 0, latency, 0.0).round(1),
+            "errors": (100 * failed / np.maximum(arrived, 1)).round(3),
         }
         if self.resource == "cpu":
             noise = autoregressive(rng, size, 0.7, 1.0) * (0.4 + 0.6 * load)
-            values["cpu"] = np.round(np.clip(4 + 45 * load + self.busy + noise, 0, 100), 2)
+            values["cpu"] = np.clip(4 + 45 * load + self.busy + noise, 0, 100).round(2)
         elif self.resource == "memory":
             noise = autoregressive(rng, size, 0.5, 0.006)
-            values["memory"] = np.round(self.base["memory"] * self.kept * (1 + noise), 3)
+            values["memory"] = (self.base["memory"] * self.kept * (1 + noise)).round(3)
         else:
-            values["disk"] = np.round(np.clip(self.full + rng.normal(0, 0.05, size), 0, 100), 2)
+            values["disk"] = np.clip(self.full + rng.normal(0, 0.05, size), 0, 100).round(2)
         return {self.signal(metric): one for metric, one in values.items()}
 
 

@@ -112,6 +112,7 @@ def event_json(whole: EventSummary) -> dict[str, Any]:
         "level": level_of_event(whole),
         "source": event.source,
         "place": event.place,
+        "places": list(whole.places),
         "count": whole.count,
         "signals": whole.signals,
         "open_count": whole.open_count,

@@ -37,10 +37,19 @@ def title_of(whole: EventSummary) -> str:
     return f"source {event.source}: {whole.signals} of {whole.source_signals} signals silent"
 
 
+#: How many places of an event are named.
+NAMED = 12
+
+
 def place_of(whole: EventSummary) -> str:
-    """What its incidents share, in a few words."""
+    """What its incidents share, in a few words: a source, or a place. Else its places, that of the strongest first."""
     event = whole.event
-    return event.place if event.source is None and event.place else f"source {event.source}"
+    if event.source is not None:
+        return f"source {event.source}"
+    if event.place:
+        return event.place
+    more = f" and {len(whole.places) - NAMED} more" if len(whole.places) > NAMED else ""
+    return f"{', '.join(whole.places[:NAMED])}{more}"
 
 
 def event_ending(whole: EventSummary) -> str:

@@ -236,3 +236,19 @@ class Stamps:
         """Nanoseconds since 1970."""
         self._last = max(time.time_ns(), self._last + 1)
         return self._last
+
+
+_LABELS = re.compile(r"\{[^}]*")
+
+
+def place_of(name: str, levels: int | None = None) -> str:
+    """The place that a signal's name begins with, of at most so many levels; empty if it has none.
+
+    The last level of a name is the signal itself.
+
+    >>> place_of("plant/line-3/pump/temperature", 2), place_of('host-1/free{mount="/var/log"}'), place_of("load")
+    ('plant/line-3', 'host-1', '')
+    """
+    # A slash in the value of a label begins no level.
+    hidden = _LABELS.sub(lambda labels: labels[0].replace("/", "\0"), name)
+    return "/".join(hidden.split("/")[:-1][:levels]).replace("\0", "/")

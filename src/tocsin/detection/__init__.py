@@ -6,7 +6,7 @@ from tocsin.detection.detector import Detector, ResolutionWarning
 from tocsin.detection.fleet import Fleet
 from tocsin.detection.frames import missing_times
 from tocsin.detection.incidents.audit import OF_STRETCHES, Audit, audit_together, rate_bounds
-from tocsin.detection.incidents.budget import POOL, IncidentBudget
+from tocsin.detection.incidents.budget import POOL, PROPOSED, IncidentBudget, Proposal
 from tocsin.detection.incidents.incident import (
     MUCH_SEVERER,
     Ending,
@@ -34,6 +34,7 @@ __all__ = [
     "OF_STRETCHES",
     "PEERS_LEARNED",
     "POOL",
+    "PROPOSED",
     "SECONDS",
     "Audit",
     "Detector",
@@ -45,6 +46,7 @@ __all__ = [
     "IncidentBudget",
     "Mover",
     "MovingOrder",
+    "Proposal",
     "ResolutionWarning",
     "Result",
     "Results",

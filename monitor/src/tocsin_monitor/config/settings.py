@@ -10,7 +10,14 @@ from tocsin.data import memory_of_machine
 from tocsin_monitor.config.kinds import KindGroup, PushRule, group_of
 from tocsin_monitor.config.section import Section
 from tocsin_monitor.config.server import EngineSettings, ServerSettings, StorageSettings
-from tocsin_monitor.config.signals import BudgetSettings, DependsSettings, EventSettings, SignalTemplate, check_detector
+from tocsin_monitor.config.signals import (
+    BudgetSettings,
+    DependsSettings,
+    EventSettings,
+    SignalTemplate,
+    check_detector,
+    proposed_rate,
+)
 from tocsin_monitor.config.sinks import Sinks
 from tocsin_monitor.config.sources import Sources
 from tocsin_monitor.errors import settings_at
@@ -115,4 +122,10 @@ class Settings(Section):
     def detector_for(self, name: str) -> dict[str, Any]:
         """The detector settings of a signal without its own configuration."""
         template = self.template_for(name)
-        return {**self.detector, **(template.settings if template else {})}
+        return self.with_proposals(name, {**self.detector, **(template.settings if template else {})})
+
+    def with_proposals(self, name: str, detector: dict[str, Any]) -> dict[str, Any]:
+        """The detector settings of a signal, with an alarm rate if it has none: under a budget nobody chooses one."""
+        if "alarm_rate" in detector or not any(budget.fits(name) for budget in self.budgets):
+            return detector
+        return {**detector, "alarm_rate": proposed_rate(detector)}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from tocsin.detection import SECONDS, DetectorSettings, declared, named_forecasters, parse_budget
+from tocsin.detection import PROPOSED, SECONDS, DetectorSettings, declared, named_forecasters, parse_budget
 from tocsin.forecasting import available_forecasters, make_forecaster
 from tocsin_monitor.config.section import DURATION, Seconds, Section
 from tocsin_monitor.observations import MOST_FEATURES
@@ -106,6 +106,16 @@ def check_detector(settings: Mapping[str, Any], features: Sequence[str] | None) 
                 _load_once(name, json.dumps(options, sort_keys=True))
     except Exception as error:  # a forecaster of another package may raise anything
         raise ValueError(str(error) or type(error).__name__) from error
+
+
+def proposed_rate(settings: Mapping[str, Any]) -> float:
+    """The alarm rate of a signal under a budget: about one incident a week to choose from.
+
+    At most one in 1,000 observations, which leaves a choice at any interval, and at least one in 10,000, which a signal
+    can learn to tell.
+    """
+    interval = DetectorSettings(interval=settings.get("interval")).interval_seconds
+    return PROPOSED if interval is None else min(max(interval / SECONDS["week"], PROPOSED / 10), PROPOSED)
 
 
 @cache

@@ -42,7 +42,7 @@ class EngineState:
         self.store, self.hub, self.metrics = store, hub, metrics
         self._given = settings
         self.use_templates(())
-        self.events = Events(settings.events, [sink for _, sink in settings.sinks.each()])
+        self.events = Events(settings.events, [sink for _, sink in settings.sinks.each()], settings.budgets)
         self.pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="tocsin-score")
         self.lock = threading.Lock()
         self.clear()
@@ -88,7 +88,8 @@ class EngineState:
         """Store an alarm incident as it is now, and queue messages about it; returns its number."""
 
         def withholds(number: int) -> bool:
-            return self.budgets.withholds(signal, number, facts, self.signals.keys())
+            joins = self.events.joins(signal, facts)
+            return self.budgets.withholds(writer, signal, number, facts, self.signals.keys(), joins=joins)
 
         return put_incident(writer, self.events, signal, facts, now, withholds)
 

@@ -9,15 +9,15 @@ have one event without end, in which a new fault would be one incident more.
 """
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tocsin_monitor.config import EventSettings, SinkSettings
+from tocsin_monitor.config import BudgetSettings, EventSettings, SinkSettings
 from tocsin_monitor.engine.signals import AnySignal
 from tocsin_monitor.errors import RefusedError, UnknownError
-from tocsin_monitor.store import LIMIT, PLACE, SOURCE, EventRow, IncidentFacts, Kind, StoreReader, StoreWriter
+from tocsin_monitor.observations import place_of
+from tocsin_monitor.store import BUDGET, LIMIT, PLACE, SOURCE, EventRow, IncidentFacts, Kind, StoreReader, StoreWriter
 from tocsin_monitor.tokens import fits_any
 
 # More incidents than an event ever has.
@@ -44,21 +44,20 @@ class Group:
         return all(fits_any(name, one.removeprefix(LIMIT).split("\n")) for one in self.limits)
 
 
-_LABELS = re.compile(r"\{[^}]*")
-
-
-def traits_of(kind: Kind, name: str, source: str | None, levels: int) -> frozenset[str]:
+def traits_of(
+    kind: Kind, name: str, source: str | None, levels: int, budget: str | None = None
+) -> frozenset[str]:  # fmt: skip
     """What an incident of a signal of this name may have in common with others.
 
-    The last level of a name is the signal itself, and no place. A source says nothing about alarms: it is not to blame
-    for what it measures.
+    A source says nothing about alarms: it is not to blame for what it measures. Signals with a budget share it: what it
+    pays for once is one event.
     """
-    # A slash in the value of a label, as in free{mount="/var/log"}, begins no level.
-    hidden = _LABELS.sub(lambda labels: labels[0].replace("/", "\0"), name)
-    place = hidden.split("/")[:-1][:levels]
-    traits = {PLACE + "/".join(place).replace("\0", "/")} if place else set()
+    place = place_of(name, levels)
+    traits = {PLACE + place} if place else set()
     if kind == "silence" and source:
         traits.add(SOURCE + source)
+    if kind == "alarm" and budget is not None:
+        traits.add(BUDGET + budget)
     return frozenset(traits)
 
 
@@ -96,8 +95,10 @@ class Events:
     What is stored of events is all that it has to remember, so it can be made anew at any moment.
     """
 
-    def __init__(self, settings: EventSettings, sinks: Sequence[SinkSettings]) -> None:
-        self._settings, self._sinks = settings, sinks
+    def __init__(
+        self, settings: EventSettings, sinks: Sequence[SinkSettings], budgets: Sequence[BudgetSettings] = ()
+    ) -> None:
+        self._settings, self._sinks, self._budgets = settings, sinks, budgets
         self._hold = round(settings.hold * 1e9) if settings.enabled else 0
         self._window, self._span = round(settings.window * 1e9), round(max(settings.window, settings.span) * 1e9)
         self._update_every = round(settings.update_every * 1e9)
@@ -171,15 +172,28 @@ class Events:
         else:
             self._drop(event.id)
 
-    def _join(self, writer: StoreWriter, signal: AnySignal, number: int, facts: IncidentFacts, now: int) -> EventRow:
-        self._drop_told(now)
-        kind, start = facts.kind, facts.start
-        levels = self._settings.levels
-        traits = traits_of(kind, signal.name, signal.source, levels) if self._settings.enabled else frozenset()
+    def joins(self, signal: AnySignal, facts: IncidentFacts) -> bool:
+        """Whether people are told of an event already that an incident would join."""
+        return self._group_of(signal, facts, self._traits(signal, facts.kind)) is not None
+
+    def _traits(self, signal: AnySignal, kind: Kind) -> frozenset[str]:
+        if not self._settings.enabled:
+            return frozenset()
+        budget = next((one.match for one in self._budgets if one.fits(signal.name)), None)
+        return traits_of(kind, signal.name, signal.source, self._settings.levels, budget)
+
+    def _group_of(self, signal: AnySignal, facts: IncidentFacts, traits: frozenset[str]) -> Group | None:
+        """The event that an incident joins, as it is then; None if it is the first of a new one."""
         numbers = {one for trait in traits for one in self._by_trait.get(trait, ())}
         near = [self._groups[one] for one in numbers if self._groups[one].admits(signal.name)]
         with_limits = traits.union(*(one.limits for one in near))
-        group = choose(near, kind, start, with_limits, self._window, self._span)
+        return choose(near, facts.kind, facts.start, with_limits, self._window, self._span)
+
+    def _join(self, writer: StoreWriter, signal: AnySignal, number: int, facts: IncidentFacts, now: int) -> EventRow:
+        self._drop_told(now)
+        kind, start = facts.kind, facts.start
+        traits = self._traits(signal, kind)
+        group = self._group_of(signal, facts, traits)
         if group is None:
             group = Group(writer.add_event(kind, start, sorted(traits), now), kind, start, start, traits)
         else:

@@ -292,6 +292,9 @@ class HistoryLearner:
         state.pending_imports.forget(number)
         with state.store.reading() as reader, state.lock:
             remember_newest(reader, signal)
+            if not state.pending_imports:
+                # What signals propose, and what recurs, is known from history.
+                state.budgets.recover(reader, state.signals.values())
         state.count()
         return True
 

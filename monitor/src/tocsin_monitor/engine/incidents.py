@@ -1,14 +1,16 @@
 """How the incidents of detectors are stored, and which of them are reported if signals share a budget."""
 
+import json
 import math
 import statistics
+import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
-from tocsin.detection import POOL, Incident, IncidentBudget, alike
+from tocsin.detection import POOL, Incident, IncidentBudget, Proposal, alike
 from tocsin_monitor.config import BudgetSettings
 from tocsin_monitor.engine.events import Events
 from tocsin_monitor.engine.held_labels import held_label
@@ -47,6 +49,7 @@ def alarm_facts(signal: MonitoredSignal, incident: Incident, now: int) -> Incide
         view=incident.view,
         explanation=incident.explanation,
         direction=incident.direction,
+        side=incident.side,
         deviation=incident.deviation,
         contributions=dict(incident.contributions),
         feature_p=dict(incident.feature_p),
@@ -192,10 +195,6 @@ def close_incident(
         events.note(writer, signal, row.id, replace(row, open=False), now)
 
 
-# Breaks ties: return periods have an upper limit, and among incidents at the limit the more severe one counts as rarer.
-SEVERER = 1e-3
-
-
 class _Shared:
     """One budget: the incidents it ranks among, and the open ones that it reported.
 
@@ -204,9 +203,15 @@ class _Shared:
 
     def __init__(self, settings: BudgetSettings) -> None:
         self.settings = settings
-        self.passed: set[int] = set()
+        #: The open incidents that are told, and whether each joined an event that was told already.
+        self.passed: dict[int, bool] = {}
         self._selection: IncidentBudget | None = None
         self._known = 0
+
+    @property
+    def cursor(self) -> str:
+        """The name under which the state of its loop is stored: it does not follow from the incidents."""
+        return f"{_PREFIX}{self.settings.match}"
 
     def selection(self, since: int) -> IncidentBudget:
         """The ranking of incidents; it starts at `since` if it has not started yet."""
@@ -214,45 +219,61 @@ class _Shared:
             self._selection = IncidentBudget(self.settings.per_second, since=since / 1e9)
         return self._selection
 
-    def tells(self, rarity: float, facts: IncidentFacts, signals: Collection[str]) -> bool:
-        """Whether to report an incident of this rarity."""
+    def withholds(
+        self, writer: StoreWriter, number: int, proposal: Proposal, facts: IncidentFacts, signals: Collection[str], *,
+        joins: bool,
+    ) -> bool:  # fmt: skip
+        """Whether to withhold an incident as it is now."""
         selection = self.selection(facts.start)
         if len(signals) != self._known:
             self._known = len(signals)
             selection.signals = max(sum(map(self.settings.fits, signals)), 1)
-        return selection.tells(rarity, facts.end / 1e9)
+        if number not in self.passed and selection.tells(proposal, facts.end / 1e9, joins=joins):
+            self.passed[number] = joins
+            writer.put_cursor(self.cursor, json.dumps(selection.loop.tolist()))
+        withheld = number not in self.passed
+        if not facts.open:
+            selection.learn(proposal, facts.end / 1e9, joined=self.passed.pop(number, False))
+        return withheld
 
-    def learn(self, rarity: float, facts: IncidentFacts) -> None:
-        """Add an incident of this rarity, which ended, to the ranking."""
-        self.selection(facts.start).learn(rarity, facts.end / 1e9)
+
+#: What the names of cursors with the loops of budgets begin with.
+_PREFIX = "budget/"
 
 
 class Budgets:
     """Ranks each incident among the recent ones of all signals that share a budget.
 
-    Its state follows from the stored incidents, so it can be rebuilt at any time.
+    Its state follows from the stored incidents and what is stored beside them, so it can be rebuilt at any time.
     """
 
     def __init__(self, settings: Sequence[BudgetSettings]) -> None:
         self._shared = [_Shared(one) for one in settings]
 
     def recover(self, reader: StoreReader, signals: Iterable[MonitoredSignal]) -> None:
-        """Rebuild the budgets from the stored incidents."""
+        """Rebuild the budgets from the stored incidents, those of imported history too."""
         self._shared = [_Shared(one.settings) for one in self._shared]
         if not self._shared:
             return
         by_id = {signal.row.id: signal for signal in signals}
-        over = reader.incidents(open=False, kind="alarm", limit=POOL)[::-1]
-        for row in (*over, *reader.open_incidents()):
+        over = reader.incidents(open=False, kind="alarm", limit=POOL)
+        told: set[int | None] = set()  # the events of which an incident was there already
+        for row in sorted((*over, *reader.open_incidents()), key=lambda one: (one.end, one.id)):
             signal = by_id.get(row.signal)
             shared = None if signal is None else self._of(signal.name)
-            if signal is None or shared is None or row.suppressed or row.below_minimum or row.ended == "imported":
+            if signal is None or shared is None or row.suppressed or row.below_minimum or row.kind != "alarm":
                 continue
-            rarity = _rarity(signal, row)
+            joined = row.event is not None and row.event in told
+            told.add(row.event)
+            proposal = _proposal(signal, row)
             if row.open and not row.withheld:
-                shared.passed.add(row.id)
-            elif not row.open and not math.isnan(rarity):
-                shared.learn(rarity, row)
+                shared.passed[row.id] = joined
+            elif not row.open and not math.isnan(proposal.rarity):
+                shared.selection(row.start).learn(proposal, row.end / 1e9, joined=joined)
+        loops = reader.cursors(_PREFIX)
+        for shared in self._shared:
+            if shared.cursor in loops:
+                shared.selection(0).loop = np.array(json.loads(loops[shared.cursor]))
 
     def reported(self, rates: Mapping[str, float]) -> float:
         """How many of the incidents that signals open, each at its rate per second, are reported per second at most."""
@@ -265,25 +286,28 @@ class Budgets:
     def _of(self, name: str) -> _Shared | None:
         return next((shared for shared in self._shared if shared.settings.fits(name)), None)
 
-    def withholds(self, signal: MonitoredSignal, number: int, facts: IncidentFacts, signals: Collection[str]) -> bool:
-        """Whether to withhold an incident, as it is now, because the budget is for rarer ones."""
-        shared = self._of(signal.name)
-        rarity = _rarity(signal, facts)
-        if shared is None or math.isnan(rarity):
+    def withholds(
+        self, writer: StoreWriter, signal: MonitoredSignal, number: int, facts: IncidentFacts,
+        signals: Collection[str], *, joins: bool,
+    ) -> bool:  # fmt: skip
+        """Whether to withhold an incident, as it is now, because the budget is for rarer ones.
+
+        `joins` says whether it would join an event that people are told of anyway: that is not paid for.
+        """
+        shared, proposal = self._of(signal.name), _proposal(signal, facts)
+        if shared is None or math.isnan(proposal.rarity):
             return False
-        if number not in shared.passed and shared.tells(rarity, facts, signals):
-            shared.passed.add(number)
-        withheld = number not in shared.passed
-        if not facts.open:
-            shared.learn(rarity, facts)
-            shared.passed.discard(number)
-        return withheld
+        return shared.withholds(writer, number, proposal, facts, signals, joins=joins)
 
 
-def _rarity(signal: MonitoredSignal, facts: IncidentFacts) -> float:
-    """The logarithm of the signal's mean time between such incidents, in seconds; NaN if unknown."""
+def _proposal(signal: MonitoredSignal, facts: IncidentFacts) -> Proposal:
+    """An incident as its signal proposes it. Its rarity is that in seconds; NaN if unknown."""
     interval = signal.block.fleet.interval
     if interval is None:
         interval = statistics.median(signal.paces) / 1e9 if signal.paces else math.nan
     period = facts.return_period * interval
-    return math.log(period) + SEVERER * facts.severity if period > 0 else math.nan
+    main = max(facts.contributions, key=lambda name: facts.contributions[name], default="")
+    kind = zlib.crc32(f"{main} {facts.side}".encode())
+    return Proposal(
+        math.log(period) if period > 0 else math.nan, signal.row.id, kind, facts.severity, facts.start / 1e9
+    )

@@ -266,7 +266,7 @@ def _as_new(settings: Settings, row: SignalRow) -> SignalRow:
     detector = {**settings.detector, **({} if template is None else template.detector), **_interval(row)}
     return replace(
         row,
-        settings=detector,
+        settings=settings.with_proposals(row.name, detector),
         silent_after=None if template is None else template.silent_after,
         unit=None if template is None else template.unit,
         template=None if template is None else template.match,

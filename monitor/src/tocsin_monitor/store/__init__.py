@@ -3,6 +3,7 @@
 from tocsin_monitor.errors import DamagedError, StoreError
 from tocsin_monitor.store.reader import StoreReader, Which
 from tocsin_monitor.store.rows import (
+    BUDGET,
     FOREVER,
     LIMIT,
     PLACE,
@@ -36,6 +37,7 @@ from tocsin_monitor.store.store import Store
 from tocsin_monitor.store.writer import StoreWriter
 
 __all__ = [
+    "BUDGET",
     "FOREVER",
     "LIMIT",
     "PLACE",

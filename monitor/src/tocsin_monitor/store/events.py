@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 
 from tocsin_monitor.errors import UnknownError
+from tocsin_monitor.observations import place_of
 from tocsin_monitor.store import encoding, schema
 from tocsin_monitor.store.rows import EventRow, EventSummary, IncidentRow, Kind, Member
 from tocsin_monitor.store.schema import among, matching, newest_first
@@ -121,11 +122,20 @@ class EventReader:
             first=members[0],
             strongest=Member(incident_of(strongest), names[strongest.signal]),
             members=members,
+            places=self._places(event.id, names, limited),
             source_signals=self._source_signals(event),
             snoozed_until=until if snoozed == count else None,
             ended=last if open_count == 0 and (reasons == 1 or over) else None,
             age=age,
         )
+
+    def _places(self, number: int, names: Mapping[int, str], limited: Collection[int] | None) -> tuple[str, ...]:
+        """The places of an event's signals, that of the strongest first."""
+        of_event = _of(number, limited).subquery().c
+        strongest = func.max(func.coalesce(of_event.severity, -1.0)).desc()
+        wanted = select(of_event.signal).group_by(of_event.signal).order_by(strongest, of_event.signal)
+        found = (place_of(names[one]) or names[one] for one in self.connection.execute(wanted).scalars())
+        return tuple(dict.fromkeys(found))
 
     def _source_signals(self, event: EventRow) -> int:
         source = event.source

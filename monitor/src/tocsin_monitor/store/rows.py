@@ -26,7 +26,7 @@ LabelName = Literal["fault", "false alarm", "expected", "not interesting"]
 #: How what the incidents of an event share is written.
 #: In place of the settings of a signal whose row is damaged; no detector has such a setting.
 DAMAGE = "damaged row"
-PLACE, SOURCE = "place:", "source:"
+PLACE, SOURCE, BUDGET = "place:", "source:", "budget:"
 #: Before the patterns, one a line, that all signals of an event match, because somebody acted who may see no others.
 LIMIT = "match:"
 
@@ -143,6 +143,7 @@ class IncidentFacts:
     view: Annotated[str | None, Shown("The view that contributes most at the peak.")]
     explanation: Annotated[str | None, Shown("An explanation of the peak.")]
     direction: str | None
+    side: Annotated[str | None, Shown("On which side of its forecast the value was at the first alarm.")] = None
     deviation: Annotated[
         float,
         Shown("Value minus forecast at the peak; of a limit, value minus limit, null as long as it is not crossed."),
@@ -262,6 +263,7 @@ class EventSummary:
     strongest: Annotated[Member, Shown("The one with the highest severity.")]
     #: The first few in the order of their start.
     members: tuple[Member, ...]
+    places: Annotated[tuple[str, ...], Shown("The places of its signals, that of the strongest first.")]
     #: How many signals their common source sends, if they have one.
     source_signals: int
     #: Until when all of them are snoozed; None if one is not.

@@ -218,12 +218,21 @@ class IncidentBudget:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later."""
-        return {**self._pool.state(), "loop": np.array([self._loosened, self._surplus, self._at])}
+        return {**self._pool.state(), "loop": self.loop}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore what `state()` returned."""
         self._pool.restore(state)
-        self._loosened, self._surplus, self._at = map(float, state["loop"])
+        self.loop = state["loop"]
+
+    @property
+    def loop(self) -> NDArray[np.float64]:
+        """What was told so far: it does not follow from the incidents that are learned."""
+        return np.array([self._loosened, self._surplus, self._at])
+
+    @loop.setter
+    def loop(self, values: NDArray[np.float64]) -> None:
+        self._loosened, self._surplus, self._at = map(float, values)
 
 
 class _Tail(NamedTuple):

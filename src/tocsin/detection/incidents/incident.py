@@ -77,6 +77,8 @@ class Incident:
     began_latest: Any = None
     #: Whether its rarity was estimated when it began, because the signal's own past was too short.
     estimated: bool = False
+    #: On which side of its forecast the most anomalous feature was at the first alarm.
+    side: str | None = None
     #: Why it ended: "returned", "subsided", "accepted", "silent" or "labelled"; None while it is open.
     ended: str | None = None
     #: The p-value of each feature at the peak, from its own views; none for one without a score there.
@@ -204,6 +206,8 @@ class IncidentLog:
             incident.began_earliest, incident.began_latest = (self._before(time, ago) for ago in (earliest, latest))
         # Not by p, which has a smallest value: several features reach it, and the most anomalous is one of them.
         by_feature = verdicts.feature_evidence[step, column]
+        if incident.alarms == 1:
+            incident.side = direction_of(verdicts.value[step, column] - verdicts.forecast[step, column], -by_feature)
         for name, feature in zip(self.features, by_feature.tolist(), strict=True):
             if not math.isnan(feature):
                 incident.contributions[name] = max(incident.contributions[name], feature / LOG_10)

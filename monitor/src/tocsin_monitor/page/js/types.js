@@ -69,6 +69,7 @@
  * @property {string | null} view the view that says most
  * @property {string | null} explanation what was seen, in words
  * @property {string | null} direction
+ * @property {string | null} side on which side of its forecast it began
  * @property {number | null} deviation
  * @property {Record<string, number>} features
  * @property {Record<string, number | null>} feature_p of each feature at the peak
@@ -109,6 +110,7 @@
  * @property {"info" | "warning" | "critical"} level how urgent it is
  * @property {string | null} source the source that all its silent signals come from
  * @property {string | null} place what the names of all its signals begin with
+ * @property {string[]} places those of its signals, that of the strongest first
  * @property {number} count how many incidents
  * @property {number} signals on how many signals
  * @property {number} open_count how many of them are open
