@@ -2,6 +2,8 @@
 
 import json
 import threading
+import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -10,12 +12,16 @@ class Receiver:
     """Answers with the statuses given, one after the other, then with 200; None is 200 once `late` is set.
 
     As a proxy may do, it refuses bodies that are larger than `largest`, and those that hold one of the texts `hated`.
+    `clock` says when each was taken, in nanoseconds.
     """
 
-    def __init__(self, largest: int | None = None, hated: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, largest: int | None = None, hated: tuple[str, ...] = (), clock: Callable[[], int] = time.time_ns
+    ) -> None:
         self.answers: list[int | None] = []
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.taken: list[Any] = []
+        self.moments: list[int] = []
         self.late = threading.Event()
         receiver = self
 
@@ -33,6 +39,7 @@ class Receiver:
                     receiver.late.wait(60)
                     status = 200
                 if status == 200:
+                    receiver.moments.append(clock())
                     receiver.taken.append(body)
                 try:
                     self.send_response(status)

@@ -44,6 +44,8 @@ class SimulatedFleet:
     #: The signals with jobs that anybody would know from the history, and those with a new one in the live weeks.
     rhythms: tuple[str, ...]
     new_rhythm: str
+    #: When each service was restarted.
+    deploys: dict[str, tuple[int, ...]]
     live_from: int = HISTORY
 
 
@@ -125,7 +127,8 @@ def simulate(seed: int, services: int = 40) -> SimulatedFleet:
     for one in (*fleet, new):
         signals |= one.values()
     _lose(signals, faults)
-    return SimulatedFleet(signals, tuple(faults), tuple(rhythms), new_rhythm)
+    deploys = {one.name: tuple(sorted(one.deploys)) for one in fleet}
+    return SimulatedFleet(signals, tuple(faults), tuple(rhythms), new_rhythm, deploys)
 
 
 def _make(name: str, resource: str, minutes: NDArray[np.int64], rng: np.random.Generator) -> _Service:
