@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from tests.service.engine.helpers import SECOND, START, Rig, one, rig, settings_of
+from tocsin_monitor.config import Settings
+from tocsin_monitor.event_text import title_of
+from tocsin_monitor.store import IncidentFacts
 
 SINK = {"webhook": [{"name": "desk", "url": "https://example.com"}]}
 DETECTOR = {"forecaster": "last-value", "views": ["error"], "alarm_rate": 0.02, "window": 250, "interval": "1s"}
@@ -86,6 +89,104 @@ def test_an_incident_is_told_once_it_is_rare_enough(tmp_path: Path) -> None:
         (same,) = [row for row in made.incidents(kind="alarm") if row.id == newest.id]
         assert not same.withheld
         _withheld(made)
+
+
+def test_services_that_fail_at_once_are_one_event_that_names_them(tmp_path: Path) -> None:
+    """Each service is a place of its own, and its fault alone would be a message; the worst comes first."""
+    values = _noise(6, 600)
+    values[-4:] += 10.0 * np.array([3, 3000, 5, 4, 6, 7])
+    with rig(tmp_path, detector=DETECTOR, sinks=SINK, budgets=[{"incidents": "1/week"}]) as made:
+        for at in range(0, len(values), 50):
+            piece = values[at : at + 50]
+            made.take(
+                *(
+                    one(f"service-{signal}/errors", START + (at + step) * SECOND, value)
+                    for step, row in enumerate(piece)
+                    for signal, value in enumerate(row)
+                )
+            )
+        failed = [row for row in made.incidents(kind="alarm") if row.start >= START + 596 * SECOND]
+        assert len(failed) == 6
+        assert not any(row.withheld for row in failed)
+        (event,) = {row.event for row in failed}
+        assert event is not None
+        with made.store.reading() as reader:
+            known = reader.event(event)
+            assert known is not None
+            (whole,) = reader.summaries([known], reader.signal_names())
+        assert whole.places[0] == "service-1"
+        assert sorted(whole.places) == [f"service-{number}" for number in range(6)]
+        assert title_of(whole) == f"{', '.join(whole.places)}: 6 incidents on 6 signals"
+        # They were paid for once.
+        assert made.state.budgets._shared[0].selection(0)._surplus == pytest.approx(1.0, abs=0.1)
+
+
+def _facts(signal: int, start: int, **more: Any) -> IncidentFacts:
+    usual: dict[str, Any] = {
+        "kind": "alarm", "end": start + 60 * SECOND, "peak": start, "alarms": 9, "duration": 60, "p": 1e-5,
+        "severity": 20.0, "return_period": 1e15, "view": "error", "explanation": "up", "direction": "above",
+        "side": "above", "deviation": 1.0, "contributions": {"value": 1.0}, "open": True, "opened": start,
+        "closed": None, "ended": None,
+    }  # fmt: skip
+    return IncidentFacts(signal=signal, start=start, **{**usual, **more})
+
+
+def _imported(signal: int, start: int, **more: Any) -> IncidentFacts:
+    over = start + 60 * SECOND
+    return _facts(signal, start, open=False, closed=over, ended="imported", **more)
+
+
+def test_what_recurs_in_imported_history_is_known_on_the_first_day(tmp_path: Path) -> None:
+    """A job that ran every night for four weeks is withheld when it runs again; the same at another time is told."""
+    day = 86400 * SECOND
+    with rig(tmp_path, detector=DETECTOR, sinks=SINK, budgets=[{"incidents": "1/week"}]) as made:
+        made.feed("backup/cpu", [1.0] * 3)
+        signal = made.state.signals["backup/cpu"]
+
+        def now(facts: IncidentFacts) -> bool:
+            with made.store.transaction() as writer:
+                number = made.state.put_alarm(writer, signal, facts, facts.end)
+                row = writer.incident(number)
+            assert row is not None
+            return not row.withheld
+
+        with made.store.transaction() as writer:
+            for night in range(28):
+                writer.put_incident(_imported(signal.row.id, START + night * day))
+        with made.store.reading() as reader:
+            made.state.budgets.recover(reader, made.state.signals.values())
+        # At its first alarm it is not yet like the others at their peaks.
+        assert not now(_facts(signal.row.id, START + 28 * day, severity=6.0))
+        assert now(_facts(signal.row.id, START + 28 * day + day // 2, severity=90.0))
+        assert now(_facts(signal.row.id, START + 29 * day + day // 2, side="below"))
+
+
+def test_what_was_told_is_remembered_over_a_start(tmp_path: Path) -> None:
+    """That certain incidents ask for more of the next does not follow from the incidents alone."""
+    values = _noise(1, 400)
+    values[-1] += 60
+    settings = settings_of(detector=DETECTOR, sinks=SINK, budgets=[{"match": "pump/*", "incidents": "1/week"}])
+    made = Rig(tmp_path, settings)
+    _send(made, values)
+    before = made.state.budgets._shared[0].selection(0).loop
+    assert before[1] > 0.9
+    made = made.restart()
+    np.testing.assert_array_equal(made.state.budgets._shared[0].selection(0).loop, before)
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("interval", "rate"), [(None, 1 / 1000), ("1s", 1 / 10_000), ("2min", 120 / 604_800), ("1h", 1 / 1000)]
+)
+def test_under_a_budget_nobody_chooses_an_alarm_rate(interval: str | None, rate: float) -> None:
+    detector = {} if interval is None else {"interval": interval}
+    templates = [{"match": "strict/*", "detector": {"alarm_rate": 0.25}}]
+    settings = Settings.model_validate(
+        {"detector": detector, "templates": templates, "budgets": [{"match": "*/errors", "incidents": "1/week"}]}
+    )
+    assert settings.detector_for("shop/errors") == {**detector, "alarm_rate": pytest.approx(rate)}
+    assert settings.detector_for("strict/errors")["alarm_rate"] == 0.25
+    assert settings.detector_for("shop/load") == detector
 
 
 def test_expected_false_incidents_know_of_shared_budgets(tmp_path: Path) -> None:

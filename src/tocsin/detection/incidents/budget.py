@@ -189,12 +189,8 @@ class IncidentBudget:
         self._pool.add(proposal, now, ranked=not joined)
 
     def _certain(self, now: float) -> float:
-        """Beyond which rarity an incident is certain: by the tail, it comes at a small part of the budgeted rate.
-
-        The shorter the pool, in times that the budget allows one for, the less is known of the tail.
-        """
-        known = max(self.rate * self._pool.span(now), 1e-9)
-        return self._tail(now).reaches(self.rate * math.exp(-self._constants.certainty)) * (1.0 + 1.0 / known)
+        """Beyond which rarity an incident is certain: by the tail, it comes at a small part of the budgeted rate."""
+        return self._tail(now).reaches(self.rate * math.exp(-self._constants.certainty))
 
     def _how_often(self, rarity: float, certain: float, now: float) -> float:
         """The rate of incidents this rare on any signal."""
