@@ -90,7 +90,7 @@ class _Service:
             values["memory"] = np.round(self.base["memory"] * self.kept * (1 + noise), 3)
         else:
             values["disk"] = np.round(np.clip(self.full + rng.normal(0, 0.05, size), 0, 100), 2)
-        return {self.signal(metric): one for metric, one in values.items()}
+        return {self.signal(metric): np.asarray(one, dtype=np.float64) for metric, one in values.items()}
 
 
 def autoregressive(rng: np.random.Generator, size: int, persistence: float, spread: float) -> Floats:
