@@ -104,7 +104,7 @@ def test_no_sequence_of_proposals_exceeds_the_alarm_rate_by_more_than_a_constant
     sizes = Detector(alarm_rate=0.01).fleet.settings.sizes
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        rarest = 1 / (0.01 * math.exp(-constants().tightening * (most_beyond(sizes, 0.01, 100) - 1)))
+        rarest = 1 / (0.01 * math.exp(-constants().tightening * (most_beyond(sizes, 0.01, early=True) - 1)))
         found = [
             [proposed(int(at), float(period)) for at, period in zip(
                 np.sort(rng.integers(0, 2000, 400)), np.exp(rng.uniform(3, math.log(rarest), 400)), strict=True
@@ -112,7 +112,7 @@ def test_no_sequence_of_proposals_exceeds_the_alarm_rate_by_more_than_a_constant
             for _ in range(3)
         ]  # fmt: skip
         count = sum(map(len, told([result(one, 2000) for one in found])))
-        assert count <= 0.01 * 2000 + most_beyond(sizes, 0.01, 100)
+        assert count <= 0.01 * 2000 + most_beyond(sizes, 0.01, early=True)
         assert count > 0.01 * 2000  # and it is needed
 
 

@@ -921,7 +921,7 @@ class OracleDetector:
             if self.since > patience:
                 self.open = False
                 state = RETURNED if self.certain and not self.adapting and self._is_back() else SUBSIDED
-                if self.settled - self.since > self.accept_after:
+                if self.settled - self.since >= self.accept_after:
                     state, self.adapting = ACCEPTED, self.sizes.window
                 if math.isnan(evidence):
                     state = SILENT

@@ -1,6 +1,7 @@
 """What is told and learned of a signal, in its unit: the values it can have, and how far an incident has to go."""
 
 import math
+import sys
 from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
@@ -44,7 +45,9 @@ def _limits(given: Any) -> float | dict[str, float] | None:
 
 
 def _limit(given: Any) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    # An integer may be larger than any float.
+    if not number or not -sys.float_info.max <= given <= sys.float_info.max:
         raise ValueError(f"must be a number, or one for each feature, got {given!r:.100}")
     return float(given)
 

@@ -214,7 +214,7 @@ def select_incidents(results: Sequence[Result], shared: HistoryBudget) -> list[R
     proposed = [(result, incident) for result in results for incident in result.incident_list]
     watched = [result.audit.observations if result.audit else 0 for result in results]
     chosen = shared.select(
-        np.array([incident.return_period for _, incident in proposed], dtype=np.float64),
+        np.array([incident.rarity for _, incident in proposed], dtype=np.float64),
         np.array([result.interval or np.nan for result, _ in proposed]),
         np.array(watched, dtype=np.float64),
         np.array([result.interval or np.nan for result in results]),

@@ -21,6 +21,7 @@ from tocsin.detection.incidents.verdict import Verdicts
 from tocsin.detection.lazy_fleet import Budget, FleetParts, LazyFleet
 from tocsin.detection.peers import PeerLevels
 from tocsin.detection.results import Results
+from tocsin.detection.settings.alarm_rate import EXTRAPOLATION
 from tocsin.detection.settings.arguments import Signals, takes_signals_and_settings
 from tocsin.detection.settings.declaration import lists_settings
 from tocsin.detection.settings.detector_settings import DetectorSettings, guarantee_of
@@ -72,7 +73,7 @@ class Fleet(LazyFleet):
         if budget is not None:
             selection, proposed, shared_rate = make_selection(budget, len(names), settings.interval_seconds)
             settings = replace(settings, alarm_rate=proposed)
-            sharing = Sharing(selection, len(names), settings.rarest_rate)
+            sharing = Sharing(selection, len(names))
         return FleetParts(
             names=names,
             settings=settings,
@@ -242,6 +243,8 @@ class Fleet(LazyFleet):
         self.trail.add(exceeds, verdicts.warm & ~np.isnan(verdicts.p), numbers, chosen)
         if table.shape[0]:
             self.log.add(verdicts, numbers, chosen, times)
+        # Nobody can tell how often something comes that is much rarer than all there was.
+        np.maximum(verdicts.rate, 1.0 / (EXTRAPOLATION * (numbers + 1)), out=verdicts.rate)
         return verdicts
 
     def learn_reference(self, values: ArrayLike, *, row: int = 0) -> None:

@@ -15,6 +15,7 @@ from tocsin.detection import Audit
 from tocsin_monitor.as_json import incident_json
 from tocsin_monitor.config import ServerSettings, Settings
 from tocsin_monitor.engine import Point, SignalDetails, SignalStatus
+from tocsin_monitor.engine.pending_imports import Progress
 from tocsin_monitor.engine.upkeep import SystemClock
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.http.monitor_access import Figures
@@ -133,6 +134,9 @@ class FakeEngine:
 
     def overview(self) -> list[SignalStatus]:
         return list(self.statuses.values())
+
+    def imports(self) -> list[Progress]:
+        return []
 
     def expected_false(self, sees: Callable[[str], bool]) -> tuple[float, float]:
         return 0.0, 0.0

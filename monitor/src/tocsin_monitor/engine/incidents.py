@@ -49,6 +49,7 @@ def alarm_facts(signal: MonitoredSignal, incident: Incident, now: int) -> Incide
         view=incident.view,
         explanation=incident.explanation,
         direction=incident.direction,
+        rarity=incident.rarity if incident.rarity > -math.inf else NOTHING,
         side=incident.side,
         deviation=incident.deviation,
         contributions=dict(incident.contributions),
@@ -305,9 +306,7 @@ def _proposal(signal: MonitoredSignal, facts: IncidentFacts) -> Proposal:
     interval = signal.block.fleet.interval
     if interval is None:
         interval = statistics.median(signal.paces) / 1e9 if signal.paces else math.nan
-    period = facts.return_period * interval
     main = max(facts.contributions, key=lambda name: facts.contributions[name], default="")
     kind = zlib.crc32(f"{main} {facts.side}".encode())
-    return Proposal(
-        math.log(period) if period > 0 else math.nan, signal.row.id, kind, facts.severity, facts.start / 1e9
-    )
+    rarity = facts.rarity + math.log(interval)
+    return Proposal(rarity, signal.row.id, kind, facts.severity, facts.start / 1e9)

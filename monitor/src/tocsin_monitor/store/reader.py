@@ -2,6 +2,7 @@
 
 import heapq
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -230,15 +231,17 @@ class StoreReader(EventReader, RemovalReader):
     def rarest_incidents(
         self, seconds: Mapping[int, float], *, limit: int, **which: Unpack[Which]
     ) -> list[IncidentRow]:
-        """Incidents by the time between two that are as rare, the rarest first, as budgets rank them.
+        """Incidents by how rare they are, the rarest first, as budgets rank them.
 
         `seconds` are those between two observations of a signal, by its number. Without them, an incident comes last.
         """
         columns = schema.incidents.c
-        facts = select(columns.id, columns.signal, columns.return_period, columns.severity).where(*_conditions(which))
+        facts = select(columns.id, columns.signal, columns.rarity, columns.severity).where(*_conditions(which))
 
         def rarity(row: Any) -> tuple[float, ...]:
-            return (row.return_period or 0.0) * seconds.get(row.signal, 0.0), row.severity or 0.0, row.id
+            pace = seconds.get(row.signal, 0.0)
+            rarity = -math.inf if row.rarity is None or not pace > 0 else row.rarity + math.log(pace)
+            return rarity, row.severity or 0.0, row.id
 
         chosen = [row.id for row in heapq.nlargest(limit, self.connection.execute(facts), rarity)]
         rows = self.connection.execute(select(schema.incidents).where(among(columns.id, chosen)))

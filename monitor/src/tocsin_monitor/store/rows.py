@@ -1,5 +1,6 @@
 """The rows of the store."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -143,6 +144,9 @@ class IncidentFacts:
     view: Annotated[str | None, Shown("The view that contributes most at the peak.")]
     explanation: Annotated[str | None, Shown("An explanation of the peak.")]
     direction: str | None
+    rarity: Annotated[
+        float, Shown("How rare it is on its signal, minus the log rate per observation: it orders incidents.")
+    ] = math.nan
     side: Annotated[str | None, Shown("On which side of its forecast the value was at the first alarm.")] = None
     deviation: Annotated[
         float,

@@ -53,7 +53,7 @@ _inner = inner()
 _exact = compiled(
     with_files=(
         "conformal/kernels.py", "constants.py", "detection/incidents/rules.py", "detection/incidents/verdict.py",
-        "detection/views/archive.py", "detection/views/view.py",
+        "detection/settings/alarm_rate.py", "detection/views/archive.py", "detection/views/view.py",
     )
 )  # fmt: skip
 

@@ -320,8 +320,8 @@ class Sharing:
     Observations count in time order, and those of the same time in the order of their rows.
     """
 
-    def __init__(self, selection: Selection, signals: int, rarest_rate: float) -> None:
-        self.selection, self._rarest_rate = selection, rarest_rate
+    def __init__(self, selection: Selection, signals: int) -> None:
+        self.selection = selection
         self._watched = 0  # observations of all signals that could have alarmed
         self._proposed = np.tile(_NOTHING, (signals, 1))  # the incident of each signal so far
         self._told, self._joined = np.zeros(signals, dtype=bool), np.zeros(signals, dtype=bool)
@@ -354,7 +354,6 @@ class Sharing:
             alarm=verdicts.alarm & told,
             opened=opened,
             state=np.where(told, verdicts.state, NORMAL),
-            rate=np.maximum(verdicts.rate, self._rarest_rate),
         )
 
     def forget(self, row: int) -> None:
@@ -400,8 +399,8 @@ class HistoryBudget:
         """The settings of one of the signals, which proposes more incidents than are selected."""
         return replace(settings, alarm_rate=make_selection(self.budget, self.signals, settings.interval_seconds)[1])
 
-    def select(self, periods: Floats, intervals: Floats, watched: Floats, of_signals: Floats) -> NDArray[np.bool_]:
-        """Which of the incidents with these return periods are reported.
+    def select(self, rarities: Floats, intervals: Floats, watched: Floats, of_signals: Floats) -> NDArray[np.bool_]:
+        """Which of the incidents that are this rare are reported.
 
         `intervals` are those of their signals, in seconds; `watched` is how many observations each signal was watched
         for, and `of_signals` are the intervals of those.
@@ -409,8 +408,8 @@ class HistoryBudget:
         if isinstance(self.budget, str):
             incidents, seconds = parse_budget("budget", self.budget)
             times = float(np.sum(watched * of_signals)) / self.signals / seconds
-            return rarest(np.log(periods * intervals), incidents * times)
-        return mostly_true(np.log(periods), float(np.sum(watched)), self.budget)
+            return rarest(rarities + np.log(intervals), incidents * times)
+        return mostly_true(rarities, float(np.sum(watched)), self.budget)
 
 
 def rarest(rarities: Floats, allowed: float) -> NDArray[np.bool_]:

@@ -23,6 +23,7 @@ from tocsin.detection.incidents.verdict import (
     explain,
     known_interval,
 )
+from tocsin.detection.settings.alarm_rate import EXTRAPOLATION
 from tocsin.detection.views import View
 from tocsin.detection.views.view import length_text
 
@@ -56,7 +57,8 @@ class Incident:
     alarms: int
     p: float
     severity: float
-    #: The average number of observations until an incident with this much evidence recurs.
+    #: The average number of observations until an incident with this much evidence recurs: at most a hundred times as
+    #: many as came before it.
     return_period: float
     view: str | None
     explanation: str | None
@@ -77,6 +79,9 @@ class Incident:
     began_latest: Any = None
     #: Whether its rarity was estimated when it began, because the signal's own past was too short.
     estimated: bool = False
+    #: How rare the evidence at the peak is, minus the log rate: it orders incidents, and goes on growing where nobody
+    #: can tell how often such evidence comes.
+    rarity: float = -math.inf
     #: On which side of its forecast the most anomalous feature was at the first alarm.
     side: str | None = None
     #: Why it ended: "returned", "subsided", "accepted", "silent" or "labelled"; None while it is open.
@@ -178,7 +183,8 @@ class IncidentLog:
 
     def _alarm(self, signal: int, verdicts: Verdicts, step: int, column: int, number: int, time: Any) -> None:
         evidence = verdicts.evidence.item(step, column)
-        severity, period = evidence / LOG_10, 1.0 / verdicts.rate.item(step, column)
+        severity, rate = evidence / LOG_10, verdicts.rate.item(step, column)
+        period = min(1.0 / rate, EXTRAPOLATION * (number + 1))
         incident = self._open.get(signal)
         if incident is None:
             incident = self._open[signal] = Incident(
@@ -212,7 +218,9 @@ class IncidentLog:
             if not math.isnan(feature):
                 incident.contributions[name] = max(incident.contributions[name], feature / LOG_10)
         incident.p = min(incident.p, float(verdicts.p[step, column]))
-        incident.return_period = max(incident.return_period, 0.0 if np.isnan(period) else period)
+        if not math.isnan(rate):
+            incident.return_period = max(incident.return_period, period)
+            incident.rarity = max(incident.rarity, -math.log(rate))
         incident.severity = max(incident.severity, severity)
         if not np.isnan(by_feature).all():
             worst = int(np.nanargmax(by_feature))

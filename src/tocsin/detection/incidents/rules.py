@@ -246,7 +246,7 @@ def advance_incident(
         if counters[SINCE] > patience:
             counters[OPEN] = 0
             # Not counted is the time in which nothing was unusual any more: a repaired fault is not the new normal.
-            accepted = counters[SETTLED] - counters[SINCE] > rules.accept_after and counters[FROZEN] == 0
+            accepted = counters[SETTLED] - counters[SINCE] >= rules.accept_after and counters[FROZEN] == 0
             # Nobody can tell whether a signal is back if it was never clearly away, if its level still is, or if what
             # was just accepted as normal is usual beside what was usual before. With a reference, it always shows.
             peak = levels[PEAK_LEVEL]

@@ -69,6 +69,7 @@
  * @property {string | null} view the view that says most
  * @property {string | null} explanation what was seen, in words
  * @property {string | null} direction
+ * @property {number | null} rarity minus the log rate per observation: it orders incidents
  * @property {string | null} side on which side of its forecast it began
  * @property {number | null} deviation
  * @property {Record<string, number>} features
