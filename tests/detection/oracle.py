@@ -840,6 +840,8 @@ class OracleDetector:
         alarm = alarm and lasts
         opened = alarm and not self.open
         state = self._follow(alarm, lasts, evidence)
+        # What is told of it is at most a hundred times as rare as the signal is long.
+        rate = rate if math.isnan(rate) else max(rate, 1 / (100 * self.seen))
         return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened, "state": state,
                 "estimated": estimated}  # fmt: skip
 

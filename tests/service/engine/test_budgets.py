@@ -124,9 +124,9 @@ def test_services_that_fail_at_once_are_one_event_that_names_them(tmp_path: Path
 def _facts(signal: int, start: int, **more: Any) -> IncidentFacts:
     usual: dict[str, Any] = {
         "kind": "alarm", "end": start + 60 * SECOND, "peak": start, "alarms": 9, "duration": 60, "p": 1e-5,
-        "severity": 20.0, "return_period": 1e5, "rarity": 34.5, "view": "error", "explanation": "up", "direction": "above",
-        "side": "above", "deviation": 1.0, "contributions": {"value": 1.0}, "open": True, "opened": start,
-        "closed": None, "ended": None,
+        "severity": 20.0, "return_period": 1e5, "rarity": 34.5, "view": "error", "explanation": "up",
+        "direction": "above", "side": "above", "deviation": 1.0, "contributions": {"value": 1.0}, "open": True,
+        "opened": start, "closed": None, "ended": None,
     }  # fmt: skip
     return IncidentFacts(signal=signal, start=start, **{**usual, **more})
 

@@ -63,7 +63,7 @@ def test_what_a_budget_withheld_is_counted_and_ranked(client: Client, monitor: F
     ]
     for at, (signal, period, severity) in enumerate(made):
         row = monitor.engine.statuses[signal].id
-        facts = incident_row(row, 10**18 + at, rarity=math.log(period), severity=severity, open=False)
+        facts = incident_row(row, 10**18 + at, rarity=math.log(period or math.nan), severity=severity, open=False)
         with monitor.store.transaction() as writer:
             writer.change_incident(writer.put_incident(facts), withheld=at != 2)
 

@@ -51,6 +51,7 @@ def incident(signal: int, start: int, **more: Any) -> IncidentFacts:
         "p": 0.001,
         "severity": 2.5,
         "return_period": 300.0,
+        "rarity": 6.5,
         "view": "error",
         "explanation": "1.5 above the forecast",
         "direction": "above",

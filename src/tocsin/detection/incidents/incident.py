@@ -58,7 +58,7 @@ class Incident:
     p: float
     severity: float
     #: The average number of observations until an incident with this much evidence recurs: at most a hundred times as
-    #: many as came before it.
+    #: many as there were.
     return_period: float
     view: str | None
     explanation: str | None
