@@ -129,6 +129,19 @@ def test_what_comes_by_the_clock_is_known_when_it_begins():
     assert budget.tells(late, late.start)
 
 
+def test_how_often_something_recurs_is_in_the_time_of_its_signal():
+    """Of a hundred signals that share the time, one has a hundredth of it."""
+    together, alone = IncidentBudget(1e-4, alone=0.01), IncidentBudget(1e-4)
+    for number in range(5):
+        one = Proposal(90.0, signal=4, evidence=30.0, start=1e5 * number + 9e3 * (number % 2))
+        together.learn(one, one.start)
+        alone.learn(one._replace(start=one.start / 100), one.start / 100)
+    later = one._replace(start=5.5e5)
+    rarity = together._pool.rarity(later, later.start)
+    assert rarity == pytest.approx(math.log(5.5e5 / 5 / 100))
+    assert alone._pool.rarity(later._replace(start=5.5e3), 5.5e3) == pytest.approx(rarity)
+
+
 def test_a_rhythm_needs_three_equal_times_before():
     starts = np.array([0.0, 1000.0, 2010.0])
     assert rhythm(starts, 3000.0) == pytest.approx(1000.0, rel=0.02)

@@ -80,10 +80,13 @@ class Selection(Protocol):
 
 
 class Pool:
-    """The newest proposals of all signals, how rare each was, and when it was made."""
+    """The newest proposals of all signals, how rare each was, and when it was made.
 
-    def __init__(self, since: float = 0.0) -> None:
-        self._since = since
+    `alone` is how much of the time is that of a single signal.
+    """
+
+    def __init__(self, since: float = 0.0, alone: float = 1.0) -> None:
+        self._since, self._alone = since, alone
         self._kept = {name: np.zeros(POOL) for name in ("rarities", "times", "signals", "kinds", "evidence", "starts")}
         self._count = 0
 
@@ -103,32 +106,31 @@ class Pool:
 
     def rarity(self, proposal: Proposal, now: float) -> float:
         """How rare a proposal is: what its signal says, or how often those like it came if it recurs."""
-        same = (self._newest("signals") == proposal.signal) & (self._newest("kinds") == proposal.kind)
-        places = np.flatnonzero(same & (MUCH_MORE * self._newest("evidence") >= proposal.evidence))
+        places = self._same_kind(proposal)
+        places = places[MUCH_MORE * self._newest("evidence")[places] >= proposal.evidence]
         alike = places[self._newest("evidence")[places] <= MUCH_MORE * proposal.evidence]
-        period = rhythm(self._newest("starts")[places], proposal.start)
-        return min(proposal.rarity, self._recurring(alike, now), math.log(period) if period else math.inf)
+        between = rhythm(self._newest("starts")[places], proposal.start)
+        if not between and alike.size >= FEW:
+            between = max(now - float(self._newest("times")[alike].min()), 1e-9) / alike.size
+        return min(proposal.rarity, math.log(between * self._alone)) if between else proposal.rarity
 
-    def _recurring(self, places: NDArray[np.intp], now: float) -> float:
-        """How rare incidents are that came at these places and now."""
-        if places.size < FEW:
-            return math.inf
-        return math.log(max(now - float(self._kept["times"][places].min()), 1e-9) / places.size)
+    def _same_kind(self, proposal: Proposal) -> NDArray[np.intp]:
+        same = (self._newest("signals") == proposal.signal) & (self._newest("kinds") == proposal.kind)
+        return np.flatnonzero(same)
 
-    def add(self, proposal: Proposal, now: float, *, ranked: bool = True) -> None:
-        """Keep one more, replacing the oldest if it is full.
+    def lower(self, proposal: Proposal, rarity: float) -> None:
+        """Let those that are like a proposal which recurs count as no rarer than this."""
+        places = self._same_kind(proposal)
+        like = places[self._newest("evidence")[places] <= MUCH_MORE * proposal.evidence]
+        rarities = self._newest("rarities")
+        rarities[like] = np.minimum(rarities[like], rarity)
 
-        If it recurs, those that are like it count as no rarer. One that is not ranked only shows how often those like
-        it come.
+    def add(self, proposal: Proposal, rarity: float, now: float) -> None:
+        """Keep one more, which counts as this rare, replacing the oldest if it is full.
+
+        One of unknown rarity is not ranked: it only shows how often those like it come.
         """
-        rarity = self.rarity(proposal, now)
-        if rarity < proposal.rarity:
-            same = (self._newest("signals") == proposal.signal) & (self._newest("kinds") == proposal.kind)
-            like = same & (self._newest("evidence") <= MUCH_MORE * proposal.evidence)
-            rarities = self._newest("rarities")
-            rarities[like] = np.minimum(rarities[like], rarity)
-        values = (rarity if ranked else math.nan, now, *proposal[1:])
-        for kept, value in zip(self._kept.values(), values, strict=True):
+        for kept, value in zip(self._kept.values(), (rarity, now, *proposal[1:]), strict=True):
             kept[self._count % POOL] = value
         self._count += 1
 
@@ -155,13 +157,13 @@ class IncidentBudget:
     ones look ordinary. Each certain incident asks for more of the next one, and time for less, so that their number is
     limited on any sequence.
 
-    Time is the sum over all signals. If it is clock time, which they share, `since` says when it began, and `signals`
-    how many there are.
+    Time is the sum over all signals, and `alone` the part of one of them. If it is clock time, which they share,
+    `since` says when it began, and `signals` how many there are.
     """
 
-    def __init__(self, rate: float, *, since: float = 0.0, signals: int = 1) -> None:
+    def __init__(self, rate: float, *, since: float = 0.0, signals: int = 1, alone: float = 1.0) -> None:
         self.rate, self.signals = rate, signals
-        self._pool, self._constants = Pool(since), constants()
+        self._pool, self._constants = Pool(since, alone), constants()
         # The threshold follows the reported incidents, within bounds: many true faults must not silence the next ones.
         # At first only the rarest are told: with few proposals, rates far out in heavy tails are too small.
         self._tightest = -12 * self._constants.tightening
@@ -186,7 +188,10 @@ class IncidentBudget:
 
     def learn(self, proposal: Proposal, now: float, *, joined: bool = False) -> None:
         """Record the end of an incident."""
-        self._pool.add(proposal, now, ranked=not joined)
+        rarity = self._pool.rarity(proposal, now)
+        if rarity < proposal.rarity:
+            self._pool.lower(proposal, rarity)
+        self._pool.add(proposal, math.nan if joined else rarity, now)
 
     def _certain(self, now: float) -> float:
         """Beyond which rarity an incident is certain: by the tail, it comes at a small part of the budgeted rate."""
@@ -265,7 +270,7 @@ class FalseShare:
 
     def learn(self, proposal: Proposal, now: float, *, joined: bool = False) -> None:
         """Record the end of an incident."""
-        self._pool.add(proposal, now)
+        self._pool.add(proposal, proposal.rarity, now)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later."""
@@ -308,7 +313,7 @@ def make_selection(budget: str | float, signals: int, interval: float | None) ->
             f"budget must be at most 1 incident per {1 / LARGEST_SHARE:g} observations, got {budget!r}, which is "
             f"{rate:.3g} per observation of {interval:g} seconds with {signals} signals"
         )
-    return IncidentBudget(rate), min(max(10 * rate, PROPOSED), 100 * rate), rate
+    return IncidentBudget(rate, alone=1 / signals), min(max(10 * rate, PROPOSED), 100 * rate), rate
 
 
 Rows = NDArray[np.intp]
