@@ -108,12 +108,12 @@ def test_the_peak_says_what_was_strangest():
     feature_p = [[[0.5, 0.02]], [[0.001, 0.4]], [[0.5, np.nan]], [[0.001, 0.3]]]
     error = [[[1.0, -2.0]], [[-7.0, 3.0]], [[1.0, np.nan]], [[5.0, 1.0]]]
     p, severity = [[0.04], [0.002], [0.5], [0.002]], [[1.5], [3.0], [0.3], [5.0]]
-    period, cause = [[50], [900], [np.nan], [700]], [[[0, 0, 1]], [[0, 1, 0]], [[-1, -1, -1]], [[1, 0, 0]]]
+    period, cause = [[50], [190], [np.nan], [170]], [[[0, 0, 1]], [[0, 1, 0]], [[-1, -1, -1]], [[1, 0, 0]]]
     alarms = [[True], [True], [False], [True]]
     verdicts = verdicts_from(alarms, p, severity, feature_p, error, period, cause)
     log.add(verdicts, np.arange(4)[:, np.newaxis], np.array([0]), None)
     (incident,) = log.incidents()
-    assert (incident.p, incident.peak, incident.return_period) == (0.002, 3, 900)
+    assert (incident.p, incident.peak, incident.return_period) == (0.002, 3, 190)
     assert (incident.direction, incident.deviation) == ("above", 5.0)
     assert (incident.view, incident.explanation[:11]) == ("movement", "a: moves by")
     assert incident.severity == pytest.approx(5.0)

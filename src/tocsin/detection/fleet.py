@@ -243,8 +243,9 @@ class Fleet(LazyFleet):
         self.trail.add(exceeds, verdicts.warm & ~np.isnan(verdicts.p), numbers, chosen)
         if table.shape[0]:
             self.log.add(verdicts, numbers, chosen, times)
-        # Nobody can tell how often something comes that is much rarer than all there was.
-        np.maximum(verdicts.rate, 1.0 / (EXTRAPOLATION * (numbers + 1)), out=verdicts.rate)
+        if not self.settings.is_paper:  # which tells 1/p
+            # Nobody can tell how often something comes that is much rarer than all there was.
+            np.maximum(verdicts.rate, 1.0 / (EXTRAPOLATION * (numbers + 1)), out=verdicts.rate)
         return verdicts
 
     def learn_reference(self, values: ArrayLike, *, row: int = 0) -> None:
