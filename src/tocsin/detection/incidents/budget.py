@@ -154,8 +154,7 @@ class IncidentBudget:
 
     A budget rations what may be chance. An incident far beyond what all signals propose is certain: it is told whatever
     was told before, does not use up the budget, and is left out of the ranking, so that faults do not make the next
-    ones look ordinary. Each certain incident asks for more of the next one, and time for less, so that their number is
-    limited on any sequence.
+    ones look ordinary. Each certain incident asks for more of the next one, and time takes that back.
 
     Time is the sum over all signals, and `alone` the part of one of them. If it is clock time, which they share,
     `since` says when it began, and `signals` how many there are.
