@@ -1,5 +1,6 @@
 """Faults injected into fully known signals, so that their place and size are known."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -26,7 +27,8 @@ class FaultySignals:
     """Decomposed clean signals: `values[T, S]` are the season plus the noise, whose standard deviation is `sd`.
 
     A season has a period and, for each signal, a phase in periods at the first observation; without a period there is
-    none. In a `week`, the period has seven days of one wave each, and the last two are a weekend.
+    none. In a `week`, the period has seven days of one wave each, and the last two are a weekend. The values of
+    `positive` signals are never below 0, so faults only make them higher.
     """
 
     noise: Floats
@@ -34,6 +36,7 @@ class FaultySignals:
     period: int | None = None
     phase: Floats | None = None
     week: bool = False
+    positive: bool = False
 
     @property
     def values(self) -> Floats:
@@ -87,6 +90,8 @@ class Base:
     sd: float = 1.0
     #: Whether the period is a week: seven days, the last two of which are quiet.
     week: bool = False
+    #: Whether no value is below 0.
+    positive: bool = False
 
     @property
     def cycle(self) -> int | None:
@@ -96,7 +101,8 @@ class Base:
     def __call__(self, rng: np.random.Generator, signals: int, length: int) -> FaultySignals:
         """Draw `signals` independent signals of this kind."""
         phase = None if self.period is None else rng.random(signals)
-        return FaultySignals(self._noise(rng, (length, signals)), self.sd, self.period, phase, self.week)
+        noise = self._noise(rng, (length, signals))
+        return FaultySignals(noise, self.sd, self.period, phase, self.week, self.positive)
 
 
 def _white(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
@@ -105,6 +111,15 @@ def _white(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
 
 def _walk(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
     return np.cumsum(rng.standard_normal(shape), axis=0)
+
+
+def _counts(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    turns = np.arange(shape[0])[:, np.newaxis] / 24 + rng.random(shape[1])
+    return rng.poisson(7.4 * np.exp(0.9 * np.sin(2 * np.pi * turns))).astype(np.float64)
+
+
+def _lognormal(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return np.exp(0.5 * rng.standard_normal(shape))
 
 
 def _autoregressive(correlation: float, name: str) -> Base:
@@ -130,12 +145,28 @@ BASES = {
 }
 """Every kind of signal for injecting faults, by name."""
 
+EARLY = {
+    base.name: base
+    for base in (
+        BASES["white noise"],
+        BASES["AR .9"],
+        Base("season 24", "a wave of period 24 and amplitude 3, plus normal noise", 24, _white),
+        BASES["season 288"],
+        # The standard deviation around the profile, over a whole period.
+        Base("counts", "Poisson counts, on average 3 to 18 with period 24", None, _counts, sd=3.0, positive=True),
+        Base("lognormal", "the exponential of normal draws with a standard deviation of a half", None, _lognormal,
+             sd=math.sqrt(math.exp(0.5) - math.exp(0.25)), positive=True),
+    )
+}  # fmt: skip
+"""Kinds of signals for faults among the first observations, by name."""
+
 
 @dataclass(frozen=True)
 class FaultKind:
     """One kind of fault. Call it with signals and where it starts for values `[T, S]` with it in every signal.
 
-    Where a fault has a direction it goes up in every other signal and down in the others. `length` is how many
+    Where a fault has a direction it goes up in every other signal and down in the others; up in all that are positive.
+    `length` is how many
     observations it lasts, or one cycle or period; `seasonal` faults can only happen to a season, `weekly` ones only to
     a week.
     """
@@ -154,7 +185,8 @@ class FaultKind:
         if stop > steps:
             raise ValueError(f"{self.name} must end within the signals, which have {steps} observations, got {stop}")
         values, place = signals.values, slice(start, stop)
-        values[place] = self._inject(signals, place, np.where(np.arange(count) % 2, -1.0, 1.0))
+        down = (np.arange(count) % 2 == 1) & (not signals.positive)
+        values[place] = self._inject(signals, place, np.where(down, -1.0, 1.0))
         return values
 
     def fits(self, signals: FaultySignals | Base) -> bool:
