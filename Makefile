@@ -158,6 +158,7 @@ benchmark: venv
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/relations.py
 	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/early.py
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/watch.py
 	$(if $(wildcard $(SPARK)/bin/python),$(SPARK)/bin/python benchmarks/spark.py)

@@ -10,6 +10,8 @@ Promise: signals without faults are watched from their first observation. The nu
 number, the alarm rate times all observations, in the first 1,000 and in the first 2,000; behind ±, the band that holds
 the mean over such signals with 95% confidence, from the spread over the signals. Signals that change for good are among
 them: one incident a signal tells of that.
+
+Noise: incidents in files of white noise where nobody chose an alarm rate, and how many are tolerated then.
 """
 
 import argparse
@@ -32,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.bands import margin
 
 from tocsin.detection import Fleet
+from tocsin.detection.settings.history_settings import HistorySettings
 from tocsin.evaluation.detectability import AFTER
 from tocsin_bench.families import FAMILIES, Family
 from tocsin_bench.faults import EARLY, STUCK, shift
@@ -41,6 +44,7 @@ STARTS = (100, 300, 600)
 FAULTS = (shift(8, 1), shift(4, 60), replace(STUCK, length=60))
 RATES = {"1/100": 1 / 100, "1/1000": 1 / 1000, "1/1440": 1 / 1440}
 LENGTHS = (1000, 2000)
+FILES, FILE_ROWS = 40, (300, 3000, 30_000)
 
 
 def _ramp(rng, signals, length):
@@ -129,10 +133,18 @@ def measure_promise(family, signals, seed, preset):
     return counted
 
 
+def measure_noise(rows, seed, preset):
+    """The incidents in each of several files of white noise, and the number that is tolerated."""
+    settings = HistorySettings(**({} if preset is None else {"preset": preset})).of_a_signal(observations=rows)
+    values = np.random.default_rng([seed, rows]).standard_normal((rows, FILES))
+    return Fleet.of(FILES, settings).run_arrays(values).opened.sum(axis=0), settings.rate * rows
+
+
 def run(given):
-    """What was found of each kind of signal, and what was counted of each family, on several cores."""
+    """What was found of each kind, counted of each family and counted in noise of each length, on several cores."""
     kinds = list(EARLY) if given.only in (None, "found") else []
     families = (given.family or list(WATCHED)) if given.only in (None, "promise") else []
+    lengths = FILE_ROWS if given.only in (None, "noise") else ()
     arguments = (given.signals, given.seed, given.preset)
     spawn = multiprocessing.get_context("spawn")
     with (
@@ -141,9 +153,11 @@ def run(given):
     ):
         found = {kind: pool.submit(measure_found, kind, given.faulty, *arguments[1:]) for kind in kinds}
         counted = {family: pool.submit(measure_promise, family, *arguments) for family in families}
-        for future in bar.track([*found.values(), *counted.values()], description="kinds of signals"):
+        noise = {rows: pool.submit(measure_noise, rows, *arguments[1:]) for rows in lengths}
+        parts = found, counted, noise
+        for future in bar.track([future for part in parts for future in part.values()], description="kinds of signals"):
             future.result()
-    return tuple({name: future.result() for name, future in futures.items()} for futures in (found, counted))
+    return tuple({name: future.result() for name, future in part.items()} for part in parts)
 
 
 def make_table(title, words, numbers):
@@ -193,12 +207,22 @@ def show_promise(counted, screen):
     )
 
 
+def show_noise(noise, screen):
+    """A row for each length of files."""
+    table = make_table(f"incidents in {FILES} files of white noise, without an alarm rate", (),
+                       ("rows", "tolerated", "mean", "most"))  # fmt: skip
+    for rows, (counted, promised) in noise.items():
+        mean = f"{counted.mean():.2f} ± {margin(counted, 0.05):.2f}"
+        table.add_row(f"{rows:,}", f"{promised:.3g}", mean, str(counted.max()))
+    screen.print(table)
+
+
 def highest(counted):
     """The highest ratio of these families, NaN if there are none."""
     return max((ratio(cell)[0] for by_cell in counted.values() for cell in by_cell.values()), default=float("nan"))
 
 
-def last_line(found, counted):
+def last_line(found, counted, noise):
     """What machines read."""
     numbers = {}
     if found:
@@ -211,6 +235,8 @@ def last_line(found, counted):
     if counted:
         numbers["early_false"] = highest(counted)
         numbers["early_false_steady"] = highest({name: counted[name] for name in counted if name not in CHANGING})
+    if noise:
+        numbers["noise_incidents"] = max(of_each.mean() for of_each, _ in noise.values())
     return " ".join(f"{name}={value:.3f}" for name, value in numbers.items())
 
 
@@ -219,20 +245,22 @@ def main():
     parser.add_argument("--signals", type=int, default=48, help="of each family without faults")
     parser.add_argument("--faulty", type=int, default=24, help="signals for each kind of signal and fault")
     parser.add_argument("--family", action="append", choices=list(WATCHED), help="only this one; repeatable")
-    parser.add_argument("--only", choices=("found", "promise"), help="only this part")
+    parser.add_argument("--only", choices=("found", "promise", "noise"), help="only this part")
     parser.add_argument("--preset", help="of the detector; its default if not given")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     given = parser.parse_args()
     started = time.perf_counter()
-    found, counted = run(given)
+    found, counted, noise = run(given)
     screen = Console(width=130, highlight=False)
     if found:
         show_found(found, screen)
     if counted:
         show_promise(counted, screen)
+    if noise:
+        show_noise(noise, screen)
     screen.print(f"{given.faulty} faulty and {given.signals} clean signals, {time.perf_counter() - started:.0f} s")
-    print(last_line(found, counted))
+    print(last_line(found, counted, noise))
 
 
 if __name__ == "__main__":

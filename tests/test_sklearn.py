@@ -57,7 +57,7 @@ def test_p_is_that_of_a_detector():
 def test_a_history_is_judged_as_it_goes():
     values = series()
     labels = ConformalOutlierDetector(**QUICK).fit_predict(values)
-    detector = Detector(promise="observations", **QUICK)
+    detector = Detector(promise="observations", alarm_rate=3 / len(values), **QUICK)
     p = detector.run(values).p
     np.testing.assert_array_equal(labels == -1, p < detector.alarm_rate)
     assert labels[1450] == -1

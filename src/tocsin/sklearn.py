@@ -82,6 +82,7 @@ class ConformalOutlierDetector(OutlierMixin, BaseEstimator):
         rows = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         settings = {name: getattr(self, name) for name in _KEPT}
         self.detector_ = Detector(rows.shape[1], promise="observations", **settings)
+        self.detector_.fleet.complete_from(features=self.detector_.features, observations=len(rows))
         self.offset_ = float(np.log10(self.detector_.alarm_rate))
         return self.detector_.run(rows)
 

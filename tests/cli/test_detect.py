@@ -97,6 +97,29 @@ def test_long_files_are_split_and_shared_between_processes(tmp_path, monkeypatch
     np.testing.assert_array_equal(streamed, alone)
 
 
+def test_without_an_alarm_rate_the_first_line_says_what_is_tolerated(tmp_path):
+    path, page = tmp_path / "noise.csv", tmp_path / "page.html"
+    path.write_text(csv_text(noisy_values(1500, fault=None)))
+    told = "alarm rate: about 3 false incidents in 1,500 rows (0.002 an observation)"
+    assert invoke("detect", path, *QUICK, "--report", page).stdout.splitlines()[0] == told
+    assert told in page.read_text()
+    assert "alarm rate: about" not in invoke("detect", path, *QUICK, "--alarm-rate", "0.002").stdout
+    assert "alarm rate: about" not in invoke("detect", path, *QUICK, "--budget", "5/week").stdout
+    by_p = invoke("detect", path, *QUICK, "--promise", "observations").stdout.splitlines()[0]
+    assert by_p == "alarm rate: about 3 false alarms in 1,500 rows (0.002 an observation)"
+    rows = [(t, name, t % 7) for t in range(1000) for name in ("a", "b") if t < 100 or name == "a"]
+    path.write_text("t,name,x\n" + "".join(f"{t},{name},{x}\n" for t, name, x in rows))
+    both = invoke("detect", path, *QUICK, "--id", "name").stdout.splitlines()[0]
+    assert both == "alarm rate: about 3 false incidents in the rows of each of 2 signals (0.003 to 0.01 an observation)"
+
+
+def test_columns_share_what_is_tolerated_in_their_file(tmp_path):
+    path = tmp_path / "columns.csv"
+    path.write_text("a,b\n" + "".join(f"{t % 5},{t % 7}\n" for t in range(100)))
+    (told, *_) = invoke("detect", path, "--separate", *QUICK).stdout.splitlines()
+    assert told == "alarm rate: about 1 false incident in 100 rows of all columns together (0.01 an observation)"
+
+
 def fleet_file(path):
     """Six signals, hourly, one of them with a fault."""
     signals = [noisy_values(1400, seed=k, fault=1300 if k == 2 else None) for k in range(6)]
@@ -152,11 +175,11 @@ def test_features_of_one_signal_on_request(tmp_path):
     path, verdicts = tmp_path / "wide.csv", tmp_path / "v.parquet"
     one, other = noisy_values(700, 1, 650), noisy_values(700, 2, None)
     path.write_text("pressure;flow\n" + "".join(f"{a};{b}\n" for a, b in zip(one, other, strict=True)))
-    together = invoke("detect", path, "--joint", "-o", verdicts)
+    together = invoke("detect", path, "--joint", "-o", verdicts, "--alarm-rate", "0.004")
     assert together.exit_code == 0
     assert "feature" in together.stdout
     assert "pressure" in together.stdout
-    alone = Detector(["pressure", "flow"]).run(np.column_stack([one, other]))
+    alone = Detector(["pressure", "flow"], alarm_rate=0.004).run(np.column_stack([one, other]))
     np.testing.assert_array_equal(pyarrow.parquet.read_table(verdicts)["p"].to_numpy(), alone.p)
 
 
@@ -315,7 +338,7 @@ def test_a_truncated_gzip_gives_what_could_be_read(tmp_path):
     path = tmp_path / "cut.csv.gz"
     whole = gzip.compress(csv_text(noisy_values(3000)).encode())
     path.write_bytes(whole[: len(whole) * 3 // 4])
-    result = invoke("detect", path, *QUICK)
+    result = invoke("detect", path, *QUICK, "--alarm-rate", "0.01")
     assert result.exit_code == 3
     assert "cut short" in words(result)
     assert "2026-01-04 03:00:00" in result.stdout

@@ -151,7 +151,7 @@ def test_too_small_a_rate_is_refused_with_the_reason():
 BAD = {
     "signals": [0, -1, 1.5, True, "name", [], ["a", "a"], ["a", 1], 2**40],
     "features": [0, 2.0, False, "name", [], ["a", "a"], [None]],
-    "alarm_rate": [0, 0.5, -1, "often", None, float("nan"), True],
+    "alarm_rate": [0, 0.5, -1, "often", float("nan"), True],
     "interval": [0, -5, "soon", float("nan"), True, [], "0s", 1j, np.timedelta64("NaT")],
     "forecaster": ["nonsense", 5, LastValue, ["last-value"]],
     "forecaster_options": [{"colour": 1}, {"period": 24}],

@@ -39,6 +39,7 @@ from tocsin.detection import Result, detect_signals, with_peers
 from tocsin.detection.batch import select_incidents, share_alarm_rate
 from tocsin.detection.incidents.budget import HistoryBudget, check_budget
 from tocsin.detection.incidents.incident import Incident, incident_columns
+from tocsin.detection.paper.scoring import PAPER
 from tocsin.detection.settings.detector_settings import check_alone
 from tocsin.reports.page import ReportText, detection_page
 from tocsin.reports.picture import draw_detection
@@ -48,6 +49,7 @@ from tocsin.reports.tables import (
     incident_table,
     intervals_of,
     part_table,
+    usual_rate_line,
     worst_severity,
 )
 
@@ -88,7 +90,7 @@ class DetectRun:
         self.drawn: list[Result] = []
         self.problems: list[Problem] = []
         self.report_text = ReportText("")
-        self.failed = False
+        self.failed = self.sharing = False
 
     def open(self, file: str) -> AbstractContextManager[Signals | None]:
         """The signals of one file, or None, with a message, if it cannot be read."""
@@ -122,6 +124,7 @@ class DetectRun:
         label, apart = label_of(file), self.separated(signals)
         parts = 1 if apart is None else apart.parts
         count, rows = parts * len(signals), parts * signals.rows
+        self.sharing |= apart is not None
         # With several files, a file with a single signal is named by its path.
         name = f"{file}: " if prefix and count > 1 else ""
         alone = file if prefix and count == 1 else None
@@ -220,6 +223,9 @@ class DetectRun:
                 writer.write(incident_columns(found))
         if (path := targets["picture"]) is not None:
             draw_detection(self.drawn, path)
+        chosen = [] if self.settings["alarm_rate"] is not None or self.shared else [self._rate_line()]
+        for line in chosen:
+            screen.print(line, markup=False)
         short = [result for result in self.results if result.warning]
         for result in short[:3]:
             say(f"note: {result.warning}")
@@ -237,12 +243,17 @@ class DetectRun:
         screen.print(summary, markup=False)
         if (path := targets["report"]) is not None:
             self.report_text.title = ", ".join(label for label, *_ in self.report_text.files[:3])
-            self.report_text.promised = summary
+            self.report_text.promised = "\n".join([*chosen, summary])
             self.report_text.notes = [result.warning for result in short[:3] if result.warning]
             path.write_text(detection_page(self.results, self.drawn, self.report_text), encoding="utf-8")
         for name, path in targets.items():
             if path is not None:
                 screen.print(f"{name}: {path}", markup=False)
+
+    def _rate_line(self) -> str:
+        """How the alarm rate follows from the length of the histories."""
+        by_p = self.settings["preset"] == PAPER or self.settings["promise"] == "observations"
+        return usual_rate_line(self.results, "false alarm" if by_p else "false incident", together=self.sharing)
 
     def exit_code(self, incidents_matter: bool) -> Exit:
         if self.failed:

@@ -71,7 +71,7 @@ def _shown(signal: Signal, settings: dict[str, Any], **limits: Any) -> bool:
 
 def _measured(signal: Signal, settings: dict[str, Any], **limits: Any) -> Detectability:
     detector = Detector(**settings)
-    detector.fleet.complete_from(features=signal.features, interval=signal.interval)
+    detector.fleet.complete_from(features=signal.features, interval=signal.interval, observations=signal.observed)
     with progress() as bar:
         task = bar.add_task(f"judging {len(signal):,} observations", total=None)
 

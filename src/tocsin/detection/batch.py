@@ -22,7 +22,7 @@ from tocsin.detection.incidents.budget import HistoryBudget
 from tocsin.detection.incidents.incident import Incident
 from tocsin.detection.incidents.verdict import Verdicts
 from tocsin.detection.results import Result, first_time, result_of, verdict_columns
-from tocsin.detection.settings.detector_settings import DetectorSettings
+from tocsin.detection.settings.history_settings import HistorySettings
 
 Sink = Callable[[str, dict[str, NDArray[Any]]], None]
 Progress = Callable[[int], None]
@@ -55,7 +55,8 @@ def detect_signal(
         given = {**settings, "interval": signal.interval if interval is None else interval}
         if isinstance(given["interval"], np.floating):
             given["interval"] = float(given["interval"])
-        chosen = DetectorSettings(signal.features, **given)
+        # It is the whole history: how long it is determines the alarm rate, if none was given.
+        chosen = HistorySettings(signal.features, **given).of_a_signal(observations=signal.observed)
         detector = Detector.of(chosen if shared is None else shared.proposing(chosen))
         zone = detector.fleet.zone
         with warnings.catch_warnings(record=True) as caught:

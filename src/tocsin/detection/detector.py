@@ -194,8 +194,8 @@ class Detector:
 
         For a frame, `time` and `values` are column names, detected if not given; in pandas, times may be in the index.
         Observations are judged in time order, and gaps in the times count as missing observations. The first frame
-        provides the feature names and the interval, unless they are given. Bad values count as missing, with a
-        `DataWarning` that names them.
+        provides the feature names, the interval and, by its length, the alarm rate, unless they are given: for frames
+        that are pieces of a stream, give it. Bad values count as missing, with a `DataWarning` that names them.
 
         The detector continues from what it has seen before: times must be later, and a gap in between counts as missing
         observations. Use `clone` to start afresh.
@@ -242,7 +242,7 @@ class Detector:
 
         `origin` determines the frames of results; `chosen` means that its features were chosen, whatever their names.
         """
-        self.fleet.complete_from(features=signal.features, interval=signal.interval)
+        self.fleet.complete_from(features=signal.features, interval=signal.interval, observations=signal.observed)
         signal = check_features(signal, self.features, chosen=chosen)
         gap = gap_before(self.fleet, self._last_time, signal)
         self.warn_about(signal)
@@ -309,7 +309,7 @@ class Detector:
 
     def __repr__(self) -> str:
         fleet = self.fleet
-        rate = f"alarm rate {fleet.expected.alarm_rate}"
+        rate = f"alarm rate {fleet.expected.alarm_rate or 'by its length'}"
         if not fleet.is_complete:
             return f"Detector that waits for its first frame; {rate}"
         seen, found = self.observations, len(self.incidents)

@@ -412,7 +412,7 @@ class Fleet(LazyFleet):
 
     def __repr__(self) -> str:
         if not self.is_complete:
-            return f"Fleet that waits for its first frame; alarm rate {self.expected.alarm_rate}"
+            return f"Fleet that waits for its first frame; alarm rate {self.expected.alarm_rate or 'by its length'}"
         shown = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
         rate = f"alarm rate {self.settings.alarm_rate}" if self.budget is None else f"budget {self.budget}"
         seen, found = int(self.pipeline.seen.sum()), len(self.incidents())

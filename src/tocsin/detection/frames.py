@@ -70,6 +70,7 @@ def run_frame(
         features=features if id is None else signals[0].features,
         interval=_usual([signal.interval for signal in signals]),
         signals=[signal.name for signal in signals],
+        observations=max(signal.observed for signal in signals),
     )
     if id is not None:
         signals = [check_features(signal, fleet.given_features, chosen=values is not None) for signal in signals]

@@ -117,9 +117,14 @@ class LazyFleet(ABC):
         return self.settings if self._pending is None or self.is_complete else self._pending[1]
 
     def complete_from(
-        self, *, features: Sequence[str], interval: Any = None, signals: Sequence[str] | None = None
+        self,
+        *,
+        features: Sequence[str],
+        interval: Any = None,
+        signals: Sequence[str] | None = None,
+        observations: int | None = None,
     ) -> None:
-        """Complete the settings from the first data: names, features, the interval."""
+        """Complete the settings from the first data: names, features, the interval, and how long a history is."""
         if self._pending is None:
             return
         given, settings, budget = self._pending
@@ -128,7 +133,7 @@ class LazyFleet(ABC):
             return
         own = None if given is None else checks.names("signals", given, ALONE)
         names = list(signals or [ALONE]) if own is None else resolve_names(own, signals, ALONE)
-        complete = settings.of_a_signal(features, interval)
+        complete = settings.of_a_signal(features, interval, observations)
         if self._parts is None or complete != self.settings or names != self.names:
             self._parts = self._make_given(names, settings, complete, budget)
         self._pending = None

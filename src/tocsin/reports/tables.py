@@ -285,6 +285,19 @@ def intervals_of(results: Sequence["Result"]) -> dict[str, float | None]:
     return {result.signal: result.interval for result in results}
 
 
+def usual_rate_line(results: Sequence["Result"], what: str, *, together: bool) -> str:
+    """How many of what is false are tolerated where nobody chose an alarm rate; `together` in columns that share it."""
+    rates = sorted({float(result.alarm_rate or 0.0) for result in results})
+    rows = sorted({result.observations for result in results})
+    most = max(float(result.alarm_rate or 0.0) * result.observations for result in results)
+    count = f"{most:,.0f}" if most >= 1 else f"{most:.1g}"
+    where = "the rows" if len(rows) > 1 else f"{rows[0]:,} rows"
+    if len(results) > 1:
+        where += " of all columns together" if together else f" of each of {len(results):,} signals"
+    each = " to ".join(f"{rate:g}" for rate in dict.fromkeys((rates[0], rates[-1])))
+    return f"alarm rate: about {count} {what}{'' if count == '1' else 's'} in {where} ({each} an observation)"
+
+
 def audit_summary(results: Sequence["Result"]) -> str:
     """How much was watched, promised and observed counts, and the audit over all signals."""
     observations = sum(result.observations for result in results)

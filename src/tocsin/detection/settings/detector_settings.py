@@ -30,6 +30,7 @@ from tocsin.detection.settings.alarm_rate import (
     sizes,
 )
 from tocsin.detection.settings.declaration import declared, lists_settings, setting
+from tocsin.detection.settings.usual_rate import ALPHA, IN_A_HISTORY, MOST, STREAM, usual_rate
 from tocsin.detection.views import View, available_views, make_view
 from tocsin.detection.views.error import GivenScore
 from tocsin.forecasting import Forecaster, make_forecaster
@@ -179,9 +180,11 @@ class DetectorSettings:
         accepts="a number, or distinct names",
     )  # fmt: skip
     _: KW_ONLY
-    alarm_rate: float | str = setting(
-        0.01, "the tolerated rate of false incidents: per observation (0.01), or over time ('1/day', '2/week')",
+    alarm_rate: float | str | None = setting(
+        None, "the tolerated rate of false incidents: per observation (0.001), or over time ('1/day', '2/week')",
         check=_alarm_rate, accepts=f"a number from {RAREST:g} to below 0.5, or a budget",
+        unset=f"{STREAM:g}, or about {IN_A_HISTORY} false incidents in a file or first frame, at most {MOST:g}; "
+        f'{ALPHA:g} with preset="{PAPER}"',
     )  # fmt: skip
     promise: str = setting(
         "incidents", "what the alarm rate limits: incidents, or observations with p below it",
@@ -290,8 +293,13 @@ class DetectorSettings:
         for name, value in (PAPER_OPTIONS if self.is_paper else {"learning_rate": _LEARNING_RATE}).items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        self._complete()
         self._check_together()
         self._check_sizes()
+
+    def _complete(self) -> None:
+        if self.alarm_rate is None:
+            object.__setattr__(self, "alarm_rate", self.rate)
 
     def _check_preset(self) -> None:
         """Reject settings that the preset does not have."""
@@ -366,6 +374,8 @@ class DetectorSettings:
     @cached_property
     def rate(self) -> float:
         """The tolerated rate of false incidents (or alarms) per observation."""
+        if self.alarm_rate is None:
+            return usual_rate(None, preset=self.preset, promise=self.promise)
         return parse_alarm_rate(self.alarm_rate, self.interval_seconds)
 
     @property
@@ -535,8 +545,7 @@ class DetectorSettings:
 
 def check_alone(budget: Any, alarm_rate: Any, promise: str) -> None:
     """Reject a per-signal promise together with a budget for all signals."""
-    usual = declared(DetectorSettings)["alarm_rate"].default
-    if str(alarm_rate) != str(usual) or promise != "incidents":
+    if alarm_rate is not None or promise != "incidents":
         raise ValueError(
             f"budget={budget!r} replaces the alarm rate: leave alarm_rate and promise at their defaults, "
             f"got {alarm_rate!r} and {promise!r}"

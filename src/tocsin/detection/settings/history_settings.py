@@ -1,4 +1,4 @@
-"""Settings that may partly come from the data: the features and the sampling interval."""
+"""Settings that may partly come from the data: the features, the sampling interval and the alarm rate."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -14,6 +14,7 @@ from tocsin.detection.peers import peer_features
 from tocsin.detection.settings.alarm_rate import is_budget, parse_alarm_rate
 from tocsin.detection.settings.declaration import declared, lists_settings, setting
 from tocsin.detection.settings.detector_settings import DetectorSettings, as_features, as_seconds, check_alone
+from tocsin.detection.settings.usual_rate import usual_rate
 
 # A detector's name for its signal, so that a state does not depend on the row it came from.
 ALONE = "signal"
@@ -22,7 +23,7 @@ ALONE = "signal"
 @lists_settings()
 @dataclass(frozen=True)
 class HistorySettings(DetectorSettings):
-    """How signals are judged. The first data may determine the features and the interval.
+    """How signals are judged. The first data may determine the features, the interval and the alarm rate.
 
     Parameters
     ----------
@@ -84,9 +85,16 @@ class HistorySettings(DetectorSettings):
         if not self.loads_a_model:
             _ = self.chosen_forecaster  # reports a wrong one at once, not with the first data
 
-    def of_a_signal(self, features: Sequence[str] | None = None, interval: Any = None) -> DetectorSettings:
-        """The settings of each signal, completed from the data."""
+    def _complete(self) -> None:
+        """Without an alarm rate, it stays open until data arrive."""
+
+    def of_a_signal(
+        self, features: Sequence[str] | None = None, interval: Any = None, observations: int | None = None
+    ) -> DetectorSettings:
+        """The settings of each signal, completed from the data, which are the first so many observations."""
         given = {name: getattr(self, name) for name in declared(DetectorSettings)}
+        if self.alarm_rate is None:
+            given["alarm_rate"] = usual_rate(observations, preset=self.preset, promise=self.promise)
         given["features"] = resolve_names(self.feature_names, features, "feature", given=self.features is not None)
         seconds = self.interval_seconds
         given["interval"] = seconds if seconds is not None else _plain(interval)
@@ -134,9 +142,11 @@ class FleetSettings(HistorySettings):
         """Whether signals are also compared with each other."""
         return self.peers
 
-    def of_a_signal(self, features: Sequence[str] | None = None, interval: Any = None) -> DetectorSettings:
+    def of_a_signal(
+        self, features: Sequence[str] | None = None, interval: Any = None, observations: int | None = None
+    ) -> DetectorSettings:
         """The settings of each signal, completed from the data, with the features of distances from its peers."""
-        complete = super().of_a_signal(features, interval)
+        complete = super().of_a_signal(features, interval, observations)
         return replace(complete, features=peer_features(complete.feature_names)) if self.peers else complete
 
 

@@ -18,7 +18,7 @@ _FINAL = f"{_RANKING}final/"
 State = Mapping[str, NDArray[Any]]
 
 
-def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
+def rerated(state: State, alarm_rate: float | str | None) -> dict[str, NDArray[Any]]:
     """The state of the detector with this alarm rate from now on.
 
     The forecaster, the views and their pasts continue unchanged. If blocks get longer, the highest evidence of past
