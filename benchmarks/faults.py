@@ -15,6 +15,9 @@ three equal faults is found, how much normal time is under an open incident at o
 what faults hide that came before, whether lasting faults stay open and their repair is no news, and whether many faults
 make deaf. What comes before is watched once.
 
+Then faults where a signal is quiet (`tocsin_bench.quiet`): at night, in the trough of a season, in calm times. They are
+small beside the noise at other times, and large beside that of the place.
+
 Last, in white noise: how late a shift that lasts is found, and how many single spikes, beside the limits that no method
 can pass at the same rate of false incidents: the two-sided CUSUM that knows the size of the shift, and the test of one
 observation that knows its law.
@@ -51,6 +54,7 @@ from tocsin_bench.faults import (
 from tocsin_bench.limits import least_delay, most_spikes
 from tocsin_bench.metrics import in_operation
 from tocsin_bench.portfolio import GAP, Portfolio
+from tocsin_bench.quiet import LASTS, QUIET_BASES, QUIET_FAULTS
 
 ALARM_RATE = 0.001
 # Clean cycles before each fault, at least: profiles are learned from five.
@@ -400,6 +404,47 @@ def delay_line(delays, spikes):
     return f"{named} limit_ratio={ratio:.2f} spike_found={spikes:.3f}"
 
 
+@dataclass
+class Quiet:
+    """The share found of each fault where one kind of signal is quiet, and false incidents over the promise before."""
+
+    night: bool
+    found: list
+    false_ratio: float
+
+
+def measure_quiet(kind, signals, before, seed):
+    """Faults where signals of one kind are quiet."""
+    base, rng = QUIET_BASES[kind], np.random.default_rng([seed, len(BASES) + 2, list(QUIET_BASES).index(kind)])
+    clean = base(rng, signals, before, LASTS + AFTER)
+    watch = Watch(new_fleet(signals, ALARM_RATE), clean.values[:before])
+    busy = watch.go_on(clean.values[before:]).verdicts.open
+    found = []
+    for fault in QUIET_FAULTS:
+        alarm = watch.alarms(fault(clean, before)[before : before + fault.length + AFTER])
+        found.append(float((alarm & ~busy[: len(alarm)]).any(axis=0).mean()))
+    warm = watch.verdicts.warm
+    return Quiet(base.night, found, float((watch.verdicts.opened & warm).sum() / (ALARM_RATE * warm.sum())))
+
+
+def show_quiet(quiet, screen):
+    """A row for each kind of signal."""
+    table = make_table(
+        "faults found where a signal is quiet, in standard deviations of the noise there", ("signal",),
+        (*(fault.name for fault in QUIET_FAULTS), "false incidents over the promise"),
+    )  # fmt: skip
+    for name, one in quiet.items():
+        table.add_row(name, *(f"{share:.2f}" for share in one.found), f"{one.false_ratio:.2f}")
+    screen.print(table)
+
+
+def quiet_line(quiet):
+    """What machines read: the mean and the lowest cell at night, and the mean where it is quiet for other reasons."""
+    nights = [share for one in quiet.values() if one.night for share in one.found]
+    others = [share for one in quiet.values() if not one.night for share in one.found]
+    return f"night_mean={np.mean(nights):.3f} night_worst={min(nights):.3f} quiet_mean={np.mean(others):.3f}"
+
+
 def make_table(title, words, numbers):
     """An empty one."""
     table = Table(box=SIMPLE_HEAD, title=title)
@@ -495,11 +540,12 @@ def main():
     parser.add_argument("--signals", type=int, default=16, help="for each kind of signal and fault")
     parser.add_argument("--before", type=int, default=6000, help="clean observations before each fault, at least")
     parser.add_argument("--base", action="append", choices=list(BASES), help="only this kind of signal; repeatable")
+    parser.add_argument("--only", choices=("quiet",), help="only the faults where signals are quiet")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     given = parser.parse_args()
     started = time.perf_counter()
-    bases = given.base or list(BASES)
+    bases = [] if given.only else given.base or list(BASES)
     spawn = multiprocessing.get_context("spawn")
     with (
         Progress(console=Console(stderr=True), transient=True) as bar,
@@ -508,16 +554,24 @@ def main():
         # Those that take longest first.
         order = sorted(bases, key=lambda name: -(BASES[name].period or 0))
         futures = {name: pool.submit(measure, name, given.signals, given.before, given.seed) for name in order}
-        deaf = pool.submit(measure_deafness, given.signals, given.seed)
-        late = pool.submit(measure_delays, given.signals, given.before, given.seed)
-        measured = [futures[name].result() for name in bar.track(bases, description="kinds of signals")]
-        deafness = deaf.result()
-        delays, spikes = late.result()
+        deaf = None if given.only else pool.submit(measure_deafness, given.signals, given.seed)
+        late = None if given.only else pool.submit(measure_delays, given.signals, given.before, given.seed)
+        calm = {name: pool.submit(measure_quiet, name, given.signals, given.before, given.seed) for name in QUIET_BASES}
+        waiting = [*futures.values(), *calm.values()]
+        for future in bar.track(waiting, description="kinds of signals"):
+            future.result()
+        quiet = {name: future.result() for name, future in calm.items()}
+        measured = [futures[name].result() for name in bases]
+        deafness, delayed = (None if future is None else future.result() for future in (deaf, late))
     took = f"{given.signals} signals, {time.perf_counter() - started:.0f} s"
     screen = Console(width=130, highlight=False)
-    show(measured, deafness, screen, took)
-    show_delays(delays, spikes, screen)
-    print(last_line(measured, deafness), delay_line(delays, spikes))
+    lines = []
+    if not given.only:
+        show(measured, deafness, screen, took)
+        show_delays(*delayed, screen)
+        lines += [last_line(measured, deafness), delay_line(*delayed)]
+    show_quiet(quiet, screen)
+    print(*lines, quiet_line(quiet))
 
 
 if __name__ == "__main__":

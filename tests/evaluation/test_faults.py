@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tocsin_bench.faults import AMPLITUDE, BASES, FAULTS, LASTING, QUIET, noise_times, repeated, shift
+from tocsin_bench.faults import AMPLITUDE, BASES, EARLY, FAULTS, LASTING, QUIET, noise_times, repeated, shift
+from tocsin_bench.quiet import LASTS, QUIET_BASES, QUIET_FAULTS
 
 START = 400
 
@@ -48,6 +49,38 @@ def test_a_fault_stays_in_its_place_and_is_in_every_signal(fault, base):
     assert changed.any(axis=0).all()
     places = np.flatnonzero(changed.any(axis=1))
     assert START <= places.min() <= places.max() < START + ALL[fault].lasts(signals)
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_the_unit_of_the_first_signals_is_the_deviation_of_their_noise(name):
+    signals = EARLY[name](np.random.default_rng(0), 200, 2400)
+    noise = signals.noise
+    if name == "counts":  # around the profile, which has another phase in each signal
+        noise = noise - noise.reshape(100, 24, 200).mean(axis=0)[np.arange(2400) % 24]
+    assert noise.std() == pytest.approx(signals.sd, rel=0.02)
+    assert (signals.values.min() >= 0) == signals.positive
+    up = shift(4, 60)(signals, START) - signals.values
+    assert (up.min() < 0) != signals.positive
+
+
+@pytest.mark.parametrize("name", QUIET_BASES)
+def test_quiet_signals_are_quiet_where_faults_come(name):
+    """The noise there is of the size that they say, and less than half of what it is elsewhere."""
+    signals = QUIET_BASES[name](np.random.default_rng(0), 600, START, LASTS + 15)
+    place = slice(START, START + LASTS)
+    there = np.sqrt((signals.noise[place] ** 2).mean(axis=0))
+    assert 0.6 < there.mean() / signals.sd.mean() < 1.05
+    assert there.mean() < 0.5 * signals.noise.std()
+    assert np.array_equal(signals.values, signals.season() + signals.noise)
+    for fault in QUIET_FAULTS:
+        values = fault(signals, START)
+        changed = np.flatnonzero((values != signals.values).any(axis=1))
+        assert START <= changed.min() <= changed.max() < START + fault.length
+        if signals.positive:
+            assert np.array_equal(values, np.rint(values))
+            assert values.min() >= 0
+    size = (QUIET_FAULTS[0](signals, START) - signals.values)[START]
+    np.testing.assert_allclose(np.abs(size), 8 * signals.sd)
 
 
 def difference(fault, base="white noise"):

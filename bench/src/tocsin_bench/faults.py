@@ -32,7 +32,7 @@ class FaultySignals:
     """
 
     noise: Floats
-    sd: float
+    sd: float | Floats
     period: int | None = None
     phase: Floats | None = None
     week: bool = False
@@ -186,7 +186,8 @@ class FaultKind:
             raise ValueError(f"{self.name} must end within the signals, which have {steps} observations, got {stop}")
         values, place = signals.values, slice(start, stop)
         down = (np.arange(count) % 2 == 1) & (not signals.positive)
-        values[place] = self._inject(signals, place, np.where(down, -1.0, 1.0))
+        injected = self._inject(signals, place, np.where(down, -1.0, 1.0))
+        values[place] = np.maximum(injected, 0.0) if signals.positive else injected
         return values
 
     def fits(self, signals: FaultySignals | Base) -> bool:

@@ -87,6 +87,24 @@ def test_tables_of_version_1_become_those_of_a_new_store(store_url: str, engine:
     assert (row.start, row.seen, row.occurrence, row.holds) == (3, 0, 1, False)
 
 
+def test_signals_keep_the_alarm_rate_of_the_old_default(store_url: str) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        for name, settings in (("a", {"gap": 3}), ("b", {"alarm_rate": "1/day", "interval": 60.0})):
+            writer.add_signal(name, ["value"], settings, silent_after=None, created=1)
+        damaged = writer.add_signal("c", ["value"], {}, silent_after=None, created=1)
+        writer.connection.exec_driver_sql(f"UPDATE signals SET settings = '{{' WHERE id = {damaged.id}")
+        writer.connection.exec_driver_sql(f"UPDATE schema_version SET version = {NEWEST - 1}")
+    store.close()
+    store = Store.open(store_url)
+    with store.reading() as reader:
+        rows = {row.name: row for row in reader.signals()}
+    store.close()
+    assert rows["a"].settings == {"gap": 3, "alarm_rate": 0.01}
+    assert rows["b"].settings == {"alarm_rate": "1/day", "interval": 60.0}
+    assert rows["c"].damage is not None
+
+
 def test_a_current_store_stays_as_it_is(store_url: str) -> None:
     for expected in ([], ["a"]):
         store = Store.open(store_url)

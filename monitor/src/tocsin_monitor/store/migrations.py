@@ -1,12 +1,14 @@
 """The version of the tables, the migrations to the next versions, and the copy of an SQLite file before them."""
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, select
+from sqlalchemy import text as sql
 
 from tocsin_monitor.errors import StoreError
 from tocsin_monitor.store import schema
@@ -48,9 +50,24 @@ def _features_of_incidents(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE incidents ADD COLUMN suspects TEXT NOT NULL DEFAULT '[]'")
 
 
+def _rates_of_signals(connection: Connection) -> None:
+    """Signals keep the alarm rate that they had by default, which is another one now."""
+    for number, text in connection.exec_driver_sql("SELECT id, settings FROM signals").all():
+        with suppress(ValueError, TypeError):  # what is damaged is told when it is read
+            settings = {"alarm_rate": 0.01, **json.loads(text)}
+            connection.execute(_SETTINGS, {"settings": json.dumps(settings), "id": number})
+
+
+_SETTINGS = sql("UPDATE signals SET settings = :settings WHERE id = :id")
+
 # The first migrates from version 1, the tables of release 0.1.0, to version 2, and so on. A new store is created from
 # `schema.metadata`, so the last migration must result in the same tables. Never change a released migration.
-MIGRATIONS: tuple[Migration, ...] = (_onsets_and_labels, _rules_and_schedules, _features_of_incidents)
+MIGRATIONS: tuple[Migration, ...] = (
+    _onsets_and_labels,
+    _rules_and_schedules,
+    _features_of_incidents,
+    _rates_of_signals,
+)
 
 # The lock held while tables are created or changed, so that two processes do not do so at the same time.
 _CHANGING = 0x746F6373696E
