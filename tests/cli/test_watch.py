@@ -308,6 +308,17 @@ def test_another_alarm_rate_keeps_what_was_learned(tmp_path):
     assert [record["p"] for record in records[:100]] == [record["p"] for record in whole[1000:1100]]
 
 
+def test_without_an_alarm_rate_a_state_keeps_its_own(tmp_path):
+    state = tmp_path / "state.npz"
+    for given in (SETTINGS, SETTINGS[2:]):
+        result = invoke("watch", *given, "--state", state, stdin="1\n2\n")
+        assert result.exit_code == 0, result.output
+    arrays = np.load(state)
+    assert json.loads(str(arrays["watch"]))["settings"]["alarm_rate"] == "0.02"
+    watched = {name.removeprefix("0/"): array for name, array in arrays.items() if name.startswith("0/")}
+    assert Detector.from_state(watched).alarm_rate == 0.02
+
+
 @pytest.mark.slow
 def test_a_state_from_elsewhere_is_refused_in_words(tmp_path):
     state = tmp_path / "state.npz"

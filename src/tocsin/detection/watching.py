@@ -191,7 +191,7 @@ class Watch:
 
     @classmethod
     def load(cls, file: File, settings: Mapping[str, Any], reference: Floats | None = None) -> "Watch":
-        """Resume from a saved file, which must have the same settings except for the alarm rate.
+        """Resume from a saved file, which must have the same settings except for the alarm rate: without, it stays.
 
         Detectors in it keep what they have learned, and their reference.
         """
@@ -211,6 +211,8 @@ class Watch:
             raise ValueError(
                 f"{file} is a state of format {version!r}, but this release reads {FORMAT}: start with a new file"
             )
+        if settings.get("alarm_rate") is None:
+            settings = {**settings, "alarm_rate": saved.get("alarm_rate")}
         given = json.loads(json.dumps(dict(settings)))
         for name in sorted({*saved, *given} - {"alarm_rate"}):
             if saved.get(name) != given.get(name):
