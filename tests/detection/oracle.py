@@ -193,19 +193,29 @@ class OracleLevel:
     def look_back(self):
         """Now and then; returns whether distances mean something else from now on."""
         count = len(self.values)
-        often = TOGETHER if count < 500 else 500 if count < 2000 else 2000
         renewed = False
-        if count and count % often == 0:
+        if count and count % (TOGETHER if count < 500 else 500) == 0:
             fine, coarse = np.array(self.values[-FINE:]), np.array(self.blocks[-COARSE:])
-            period = self._season(fine, coarse)
-            renewed = abs(period - self.period) > 0.02 * max(period, 1)
-            if renewed:
-                self.faulty, self.faulty_blocks = set(), set()
-                self.away, self.away_blocks, self.held = [], [], math.nan
+            with_season = count < 2000 or count % 2000 == 0
+            if with_season:
+                period = self._season(fine, coarse)
+                renewed = abs(period - self.period) > 0.02 * max(period, 1)
+                self.period = period
+                if renewed:
+                    self.faulty, self.faulty_blocks = set(), set()
             first = len(self.blocks) - coarse.size
             sound = [block for n, block in enumerate(coarse, start=first) if n not in self.faulty_blocks]
-            self.period, self.centre = period, self._level(known(fine if count < 500 else sound))
-            self.spread = self._spread(fine, coarse)
+            level = self._level(known(fine if count < 500 else sound)), self._spread(fine, coarse)
+            if not self.period and count >= 500:
+                faulty = any(number >= count - 2 * TOGETHER for number in self.noted)
+                otherwise = level if with_season else (self.centre, self.spread)
+                level = self._present_level(known(fine), *level, faulty) or otherwise
+                moved = abs(level[0] - self.centre)
+                renewed = renewed or not (math.isnan(self.centre) or moved <= 6 * min(level[1], self.spread))
+            if with_season or not self.period:
+                self.centre, self.spread = level
+            if renewed:
+                self.away, self.away_blocks, self.held = [], [], math.nan
         if count % TOGETHER == 0:
             # What belongs to a fault is known by then, and no comparison.
             late = {number for number in self.noted if number < count - TOGETHER}
@@ -227,6 +237,35 @@ class OracleLevel:
         moved = abs(statistics.median(there[half:]) - statistics.median(there[:half]))
         usual = statistics.median(abs(one - middle) for one in there)
         return middle if moved <= usual or max(there) == min(there) else math.nan
+
+    def _present_level(self, there, of_all, spread_of_all, faulty):
+        """That of all the past, or of the newest steady part of it if that has another one."""
+        parts = []
+        while len(there) >= 128 * (len(parts) + 1):
+            end = len(there) - 128 * len(parts)
+            parts.insert(0, there[end - 128 : end])
+        if len(parts) < 4:
+            return None
+        middles = [statistics.median(part) for part in parts]
+        newest = [one for part in parts[-4:] for one in part]
+        away = [[abs(one - middle) for one in part] for part, middle in zip(parts, middles, strict=True)]
+        usual = statistics.median(itertools.chain(*away[-4:]))
+        together = [sum(one <= 6 * usual for one in part) >= 0.9 * 128 for part in away]
+        if sum(together) < 0.9 * len(together):
+            return None
+        if faulty:
+            return self.centre, self.spread
+        if usual > 0 and max(middles[-4:]) - min(middles[-4:]) <= usual and all(together[-4:]):
+            level = statistics.median(newest)
+            if abs(level - of_all) <= 6 * usual:
+                return of_all, spread_of_all
+            alike = 0
+            while alike < len(parts) and abs(middles[-1 - alike] - level) <= usual:
+                alike += 1
+            return statistics.median(one for part in parts[-alike:] for one in part), usual
+        if math.isnan(of_all) and abs(middles[-1] - self.centre) <= 6 * self.spread:
+            return self.centre, self.spread
+        return of_all, spread_of_all
 
     def _spread(self, fine, coarse):
         """The median distance from what is usual, or the mean where most are zero."""

@@ -14,6 +14,7 @@ from tocsin.detection.state.memory import memory_bytes
 from tocsin.detection.views import Seen, level
 from tocsin.detection.views.level import LevelView
 from tocsin.detection.views.view import MOST_AT_ONCE
+from tocsin.evaluation.machine import ar_noise
 
 SETTINGS = {"alarm_rate": 0.003, "forecaster": "exponential-smoothing", "window": 1000}
 PERIOD = 48
@@ -24,19 +25,31 @@ def seasonal(steps, seed=0, signals=1):
     return 3 * np.sin(2 * np.pi * np.arange(steps) / PERIOD)[:, np.newaxis] + 0.5 * noise
 
 
+def stepping(seed=0, steps=7500, every=1500):
+    """Noise of .6% around a level that steps by up to 15%, and the level."""
+    rng = np.random.default_rng(seed)
+    level = 3.0 * np.repeat(rng.uniform(0.85, 1.15, -(-steps // every)), every)[:steps, np.newaxis]
+    return level * (1 + 0.006 * ar_noise(rng.normal(size=(steps, 1)), 0.5)), level
+
+
 def level_of(fleet):
     """The session of the level view."""
     return next(session for session in fleet.pipeline._views if isinstance(session, level.LevelSession))
 
 
-@pytest.mark.parametrize(("seasons", "side"), [(None, 0), ((), 0), ((40,), 1), ((150, 700), 2), ((9,), 0)], ids=str)
-def test_a_session_agrees_with_the_oracle(seasons, side, monkeypatch):
+@pytest.mark.parametrize(
+    ("seasons", "side", "steps_every"),
+    [(None, 0, None), ((), 0, None), ((40,), 1, None), ((150, 700), 2, None), ((9,), 0, None), ((), 0, 1500)],
+    ids=str,
+)
+def test_a_session_agrees_with_the_oracle(seasons, side, steps_every, monkeypatch):
     """Rings so short that they are full soon, faults, gaps and values too large to be kept; 700 needs the means."""
     for place in (level, oracle):
         monkeypatch.setattr(place, "FINE", 1024)
         monkeypatch.setattr(place, "COARSE", 512)
     steps, rng = 5000, np.random.default_rng(0)
-    values = np.round(seasonal(steps), 2) + np.where(np.arange(steps) < 3000, 0.0, 2.0)[:, np.newaxis]
+    signal = 100 * stepping(steps=steps, every=steps_every)[0] if steps_every else seasonal(steps)
+    values = np.round(signal, 2) + np.where(np.arange(steps) < 3000, 0.0, 2.0)[:, np.newaxis]
     values[rng.random(values.shape) < 0.05] = np.nan
     values[1200:1300], values[2000] = np.nan, 1e39
     faulty = np.convolve(rng.random(steps) < 0.002, np.ones(120))[:steps] > 0
@@ -57,7 +70,7 @@ def test_a_session_agrees_with_the_oracle(seasons, side, monkeypatch):
             if faulty[step]:
                 slow.forget()
     np.testing.assert_allclose(found[:, 0, 0], expected, rtol=1e-9, atol=1e-12)
-    assert any(renewed) == (seasons != ())
+    assert any(renewed) == (seasons != () or steps_every is not None)
     assert np.isfinite(found).mean() > 0.4
 
 
@@ -116,6 +129,56 @@ def test_a_leak_stays_open_until_it_is_repaired_and_the_repair_is_no_incident():
         (leak,) = (one for one in fleet.incidents(signal) if one.first < 3000 and one.last >= 4100)
         assert leak.ended == "returned"
         assert 4100 <= leak.last < 4100 + 256
+
+
+def test_the_usual_level_is_that_of_the_present_regime():
+    """It is known again two looks after each step, as precisely as the noise allows, and steps are not part of it."""
+    values, level = stepping()
+    session, rows = LevelView(()).open(1, 1, 0), np.array([0])
+    memory, scores = session._memory, np.full((len(values), 1, 1, 4), np.nan)
+    for first in range(0, len(values), 100):
+        piece = slice(first, first + 100)
+        session.run(Seen(values[piece, :, np.newaxis], ()), rows, scores[piece])
+        if first % 1500 >= 1000:
+            assert memory.centres[0, 0] == pytest.approx(level[first, 0], rel=0.002)
+            assert 0.003 < memory.spreads[0, 0] / level[first, 0] < 0.007
+    in_regime = np.arange(len(values)) % 1500 >= 1100
+    assert np.nanmax(np.abs(scores[in_regime, 0, 0, 2])) < 0.01 * level.min()
+    assert np.nanmax(np.abs(scores[1500:, 0, 0, 2])) > 0.05 * level.min()
+
+
+@pytest.mark.slow
+def test_a_leak_in_a_signal_that_steps_is_found_and_ends_with_its_repair():
+    """A quarter more in 540 observations: no more than its steps have been, but not usual in its regime."""
+    found = []
+    for seed in range(3):
+        values, _ = stepping(seed, steps=12_000, every=3000)
+        values[11_000:11_540] *= 1 + 0.25 * np.arange(540)[:, np.newaxis] / 540
+        fleet = Fleet(1, **SETTINGS)
+        verdicts = fleet.run_arrays(values)
+        found += [one for one in fleet.incidents(0) if 11_000 <= one.first < 11_180]
+        assert verdicts.open[11_180:11_540].all()
+        assert np.nanmin(verdicts.views[11_090:11_180, 0, -1]) > 5  # the level says so
+    assert [one.ended for one in found] == 3 * ["returned"]
+    assert all(11_540 - 1 <= one.last < 11_540 + 100 for one in found)
+
+
+def test_an_onset_in_a_signal_that_steps_is_not_at_an_earlier_step():
+    values, _ = stepping(steps=4500)
+    values[4400:] *= 1.02
+    session = LevelView(()).open(1, 1, 0)
+    session.run(Seen(values[:, :, np.newaxis], ()), np.array([0]), np.empty((len(values), 1, 1, 4)))
+    earliest, latest = session.onset(0, 0, 0, 2000)
+    assert latest <= 99 <= earliest < 130
+
+
+def test_a_reference_with_steps_is_usual_as_a_whole():
+    """No level within it is unusual, nor is one of its regimes more usual than another."""
+    values, _ = stepping(seed=1, steps=4500)
+    fleet = Fleet(1, **SETTINGS, views="level", season="none")
+    fleet.learn_reference(values)
+    assert level_of(fleet)._memory.centres[0, 0] == pytest.approx(np.median(values), rel=1e-3)
+    assert not fleet.run_arrays(values[:1500]).alarm.any()
 
 
 @pytest.mark.slow

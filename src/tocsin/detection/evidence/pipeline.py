@@ -110,9 +110,16 @@ class Pipeline:
         self.ranking.freeze(rows)
         for session, columns, _ in self._places:
             usual = session.freeze(rows)
+            self._forget_renewed(session, columns)
             if usual is not None:
                 middles, reach = (array.reshape(rows.size, -1) for array in usual)
                 self.ranking.compare_with_reference(rows, columns, middles, reach)
+
+    def _forget_renewed(self, session: ViewSession, columns: slice) -> None:
+        """Forget what was learned of a view's scores where they mean something else from now on."""
+        if session.renewed is not None and np.count_nonzero(session.renewed):
+            self.ranking.forget_scores(np.flatnonzero(session.renewed), columns)
+            session.renewed[:] = False
 
     def _steps_together(self, rows: Rows) -> int:
         """How many observations can be judged at once: up to the next recomputation of some signal's band."""
@@ -134,9 +141,7 @@ class Pipeline:
             session.run(seen, rows, part)
             if since is not None and view.expects_usual_days:
                 part[np.broadcast_to(incomparable(view, *since, self._periods[rows]), part.shape)] = np.nan
-            if session.renewed is not None and np.count_nonzero(session.renewed):
-                self.ranking.forget_scores(np.flatnonzero(session.renewed), columns)
-                session.renewed[:] = False
+            self._forget_renewed(session, columns)
             if steps * count > 1:  # else the part is no copy
                 scores[:, :, columns] = part.reshape(steps, count, columns.stop - columns.start)
         judged = self.ranking.run(scores, rows, deviating(seen, self.settings))

@@ -25,7 +25,8 @@ from tocsin.detection.views.view import (
 # What is kept of a signal: its newest values, and means of blocks of eight that reach back further; 64 kB in all. Five
 # weeks at 5 minutes fit into the former, and almost five at one minute into the latter.
 FINE, COARSE, BLOCK = 10_240, 6_144, 8
-# How often the season and the level are looked for, in observations: first often, later now and then.
+# How often the season and the level are looked for, in observations: at first often, then now and then. Later the
+# season, which takes longer to find, is looked for more seldom than the level.
 AT_FIRST, LATER = 10 * MOST_AT_ONCE, 40 * MOST_AT_ONCE
 # The farthest that an onset is looked for, and the shortest past that shows one.
 LONGEST_ONSET, SHORTEST_PAST = 2_048, 4 * MOST_AT_ONCE
@@ -33,10 +34,16 @@ LONGEST_ONSET, SHORTEST_PAST = 2_048, 4 * MOST_AT_ONCE
 CYCLES_BEFORE = 3
 # A level is unlike a reference if it is further outside the range that it has there than this many times that range.
 OUTSIDE = 2.0
+# The newest stretch is steady if the medians of its parts, so many of so many values each, are no further apart than
+# values usually are from these. A level is elsewhere if it is this many times as far away as that. Most values of most
+# parts must not be elsewhere: a signal that is switched on and off has no regimes.
+PARTS, PART, ELSEWHERE, MOST = 4, 128, 6.0, 0.9
 # How many changes of the calendar are kept: a holiday is two, and clocks change twice a year.
 CHANGES = 32
 # How many observations each value of a ring is the mean of.
 _RINGS = {"fine": 1, "coarse": BLOCK}
+# A usual level, NaN if there is none, and the usual distance from what is usual.
+Level = tuple[float, float]
 NO_CALENDAR: NDArray[np.int64] = np.empty((0, 0, 2), dtype=np.int64)
 
 
@@ -44,11 +51,12 @@ class LevelView(View):
     """The distance of the newest value, and of the means of the newest 16, 64 and 512, from what is usual.
 
     If the signal has a season, the usual value is the median of those at the same phase, and next to it, in the last
-    five cycles that are known and belong to no fault. Otherwise it is the median of everything kept. A single value
-    counts in a mean up to six times the usual distance, so that a spike does not become a level, and up to twice the
-    mean over 64, so that a leak can be seen to grow. With a zone, the same phase is the same time on its clocks; with
-    holidays and a season of a week, a holiday is compared with Sundays, and no other day with a holiday. The mean over
-    16 does not vote: on real files, more events are found without it.
+    five cycles that are known and belong to no fault. Otherwise it is the median of everything kept or, where the level
+    steps, of the present regime: the newest steady stretch. A single value counts in a mean up to six times the usual
+    distance, so that a spike does not become a level, and up to twice the mean over 64, so that a leak can be seen to
+    grow. With a zone, the same phase is the same time on its clocks; with holidays and a season of a week, a holiday is
+    compared with Sundays, and no other day with a holiday. The mean over 16 does not vote: on real files, more events
+    are found without it.
 
     Parameters
     ----------
@@ -123,7 +131,7 @@ class LevelSession(ViewSession):
         first = 0
         while first < seen.values.shape[0]:
             counts = self._memory.counts[rows]
-            every = np.where(counts < LATER, np.where(counts < AT_FIRST, MOST_AT_ONCE, AT_FIRST), LATER)
+            every = np.where(counts < AT_FIRST, MOST_AT_ONCE, AT_FIRST)
             for signal in rows[(counts % every == 0) & (counts > 0) & (self._memory.frozen[rows] == 0)]:
                 self._look_back(int(signal))
             piece = slice(first, first + MOST_AT_ONCE - int((counts % MOST_AT_ONCE).max(initial=0)))
@@ -137,22 +145,59 @@ class LevelSession(ViewSession):
         """Find the season and the level of what is kept."""
         memory, count = self._memory, int(self._memory.counts[signal])
         for f in range(memory.periods.shape[1]):
-            fine = _in_order(memory.fine[signal, f], count)
-            coarse = _in_order(memory.coarse[signal, f], count // BLOCK)
-            period = 0
-            if self._seasons is None:
-                period = find_season(fine, coarse, BLOCK, self._calendar_periods, int(memory.periods[signal, f]))
-            elif self._seasons:
-                period = max((one for one in self._seasons if 2 * one <= count), default=0)
-            if abs(period - memory.periods[signal, f]) > CLOSE * max(period, 1):
-                # What looked like a fault may have been the season.
-                self.renewed[signal] = True
-                memory.fine_faults[signal, f], memory.coarse_faults[signal, f] = 0, 0
-                memory.newest[signal, f], memory.blocks[signal, f], memory.held[signal, f] = np.nan, np.nan, np.nan
-            faults = np.unpackbits(memory.coarse_faults[signal, f], bitorder="little")
-            long_run = np.where(_in_order(faults, count // BLOCK) > 0, np.nan, coarse) if count >= AT_FIRST else fine
-            memory.periods[signal, f], memory.centres[signal, f] = period, _level(long_run)
-            memory.spreads[signal, f] = _spread(fine, coarse, period)
+            fine, coarse = self._kept(signal, f)
+            is_due = count < LATER or count % LATER == 0
+            if is_due:
+                self._look_for_season(signal, f, fine, coarse)
+            elif memory.periods[signal, f]:
+                continue
+            of_all = self._level_of_all(signal, f, fine, coarse)
+            if count < AT_FIRST or memory.periods[signal, f]:
+                memory.centres[signal, f], memory.spreads[signal, f] = of_all
+            else:
+                before = float(memory.centres[signal, f]), float(memory.spreads[signal, f])
+                level = _present_level(fine, of_all, before, bool(memory.faulty[signal].any()))
+                self._settle(signal, f, level or (of_all if is_due else before))
+
+    def _kept(self, signal: int, f: int) -> tuple[Floats, Floats]:
+        """The newest values of a feature, and the means of blocks."""
+        memory, count = self._memory, int(self._memory.counts[signal])
+        return _in_order(memory.fine[signal, f], count), _in_order(memory.coarse[signal, f], count // BLOCK)
+
+    def _level_of_all(self, signal: int, f: int, fine: Floats, coarse: Floats) -> Level:
+        """The level of everything kept that belongs to no fault, and the usual distance from what is usual."""
+        memory, count = self._memory, int(self._memory.counts[signal])
+        faults = np.unpackbits(memory.coarse_faults[signal, f], bitorder="little")
+        long_run = np.where(_in_order(faults, count // BLOCK) > 0, np.nan, coarse) if count >= AT_FIRST else fine
+        return _level(long_run), _spread(fine, coarse, int(memory.periods[signal, f]))
+
+    def _settle(self, signal: int, f: int, level: Level) -> None:
+        """Compare with this level from now on. If the one before is no longer known or elsewhere, what was compared
+        with it is forgotten: the newest distances were measured after the signal had left it."""
+        memory, before = self._memory, float(self._memory.centres[signal, f])
+        spread = min(level[1], float(memory.spreads[signal, f]))  # that of a past with steps contains them
+        if not np.isnan(before) and not _alike(before, (level[0], spread)):
+            self._forget(signal, f)
+        memory.centres[signal, f], memory.spreads[signal, f] = level
+
+    def _look_for_season(self, signal: int, f: int, fine: Floats, coarse: Floats) -> None:
+        """Find the season of what is kept."""
+        memory, count, period = self._memory, int(self._memory.counts[signal]), 0
+        if self._seasons is None:
+            period = find_season(fine, coarse, BLOCK, self._calendar_periods, int(memory.periods[signal, f]))
+        elif self._seasons:
+            period = max((one for one in self._seasons if 2 * one <= count), default=0)
+        if abs(period - memory.periods[signal, f]) > CLOSE * max(period, 1):
+            # What looked like a fault may have been the season.
+            memory.fine_faults[signal, f], memory.coarse_faults[signal, f] = 0, 0
+            self._forget(signal, f)
+        memory.periods[signal, f] = period
+
+    def _forget(self, signal: int, f: int) -> None:
+        """Forget distances: they mean something else from now on."""
+        memory = self._memory
+        self.renewed[signal] = True
+        memory.newest[signal, f], memory.blocks[signal, f], memory.held[signal, f] = np.nan, np.nan, np.nan
 
     def onset(self, signal: int, feature: int, ago: int, calm: int) -> tuple[int, int] | None:
         """How many observations ago the level began to change, at most and at least, seen `ago` observations ago.
@@ -176,7 +221,9 @@ class LevelSession(ViewSession):
             known = np.isfinite(cycles).any(axis=0)
             usual = np.full(length, np.nan)
             usual[known] = np.nanmedian(cycles[:, known], axis=0)
-        return estimate_onset(past[-length:] - usual)
+            return estimate_onset(past[-length:] - usual)
+        away = past[-length:] - usual
+        return estimate_onset(away[-_since_elsewhere(away, memory.spreads[signal, feature]) :])
 
     @property
     def seasonal(self) -> Mask:
@@ -212,8 +259,11 @@ class LevelSession(ViewSession):
         again = np.full((pasts[0].size, 1, len(pasts)), np.nan)
         for f, past in enumerate(pasts):
             known = past[np.isfinite(past)]
-            if np.isnan(memory.centres[signal, f]) and known.size:
-                memory.centres[signal, f] = np.median(known)  # it may drift as far as it does in the reference
+            level, spread = self._level_of_all(signal, f, *self._kept(signal, f))
+            present = float(memory.centres[signal, f]), float(memory.spreads[signal, f])
+            if not memory.periods[signal, f] and known.size and not _alike(level, present):
+                # It may drift and step as far as it does in the reference.
+                self._settle(signal, f, (float(np.median(known)) if np.isnan(level) else level, spread))
             same_phase = past[past.size % max(memory.periods[signal, f], 1) :]
             again[: same_phase.size, 0, f] = same_phase
         scores = np.full((*again.shape, self._lengths.size), np.nan)
@@ -274,6 +324,50 @@ def _level(values: Floats) -> float:
     middle = float(np.median(known))
     moved = abs(np.median(known[half:]) - np.median(known[:half]))
     return middle if moved <= np.median(np.abs(known - middle)) or np.ptp(known) == 0.0 else np.nan
+
+
+def _alike(one: float, level: Level) -> bool:
+    """Whether this level is not elsewhere; no if either is unknown."""
+    return bool(abs(one - level[0]) <= ELSEWHERE * level[1])
+
+
+def _present_level(fine: Floats, of_all: Level, before: Level, faulty: bool) -> Level | None:
+    """The usual level and distance of a signal without a season: those of all its past, or of its present regime.
+
+    The newest steady stretch has the say if the past has no level or another one. Where the newest values are not
+    steady, the level before stays as long as they are near it, and while a fault lasts. None if it has no regimes.
+    """
+    known = fine[np.isfinite(fine)]
+    parts = known[known.size % PART :].reshape(-1, PART)
+    if parts.shape[0] < PARTS:
+        return None
+    middles = np.median(parts, axis=1)
+    newest, away = middles[-PARTS:], np.abs(parts - middles[:, np.newaxis])
+    spread = float(np.median(away[-PARTS:]))
+    together = (away <= ELSEWHERE * spread).mean(axis=1) >= MOST
+    if together.mean() < MOST:
+        return None
+    if faulty:
+        return before
+    # What does not move at all has no usual distance.
+    if 0.0 < spread >= np.ptp(newest) and together[-PARTS:].all():
+        level = float(np.median(parts[-PARTS:]))
+        if _alike(of_all[0], (level, spread)):
+            return of_all
+        begins = np.flatnonzero(np.abs(middles - level) > spread).max(initial=-1) + 1
+        return float(np.median(parts[begins:])), spread
+    if np.isnan(of_all[0]) and _alike(float(newest[-1]), before):
+        return before
+    return of_all
+
+
+def _since_elsewhere(away: Floats, spread: float) -> int:
+    """How many of the newest distances there are since the signal came to the usual level from elsewhere."""
+    newest_first = np.nan_to_num(away[::-1])
+    parts = newest_first[: newest_first.size // PART * PART].reshape(-1, PART)
+    near = np.abs(np.median(parts, axis=1)) <= ELSEWHERE * spread
+    far = np.flatnonzero(~near & np.logical_or.accumulate(near))
+    return int(far[0]) * PART if far.size else away.size
 
 
 def _spread(fine: Floats, coarse: Floats, period: int) -> float:
