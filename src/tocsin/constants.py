@@ -37,6 +37,9 @@ class Constants(NamedTuple):
     #: Where the tail of evidence is fitted to few values, `prior` more are assumed, which decay by `prior_decay` nats.
     prior: float = 10.0
     prior_decay: float = 1.3
+    #: Until a signal has blocks of its own, the highest evidence in one of n observations is taken to be about this,
+    #: plus `prior_decay` times log n.
+    prior_level: float = -1.7
     #: With this many nats more evidence than an alarm needs, an incident is certain, not chance. Only certain incidents
     #: are not learned: leaving out what a signal does by chance would make everything else look anomalous.
     certainty: float = 3.0

@@ -24,7 +24,7 @@ VIEWS = {
 JOINT, SIDED = ("shape",), ("error", "level", "relation")
 HORIZONS = {"error": 15}
 WITNESSES = 2.25
-VIEW_WARM_UP, LEAST_LEARNED = 300, 50
+LEAST_LEARNED, STAND_IN = 50, 20
 # Whether a signal is as before is asked of so many observations, and so many are judged together at most.
 STRETCH, TOGETHER = 32, 50
 # All scores of stretches up to this long are kept; whether a level is usual is asked of stretches from this long on.
@@ -433,6 +433,11 @@ class OracleRelation:
         self.faulty.add(len(self.values) - 1)
 
 
+def trusted(total):
+    """Of few scores, the tail is trusted less far."""
+    return min(30.0, 2 * math.sqrt(total))
+
+
 class Past:
     """The newest scores of a stream with equal weights, and scores that wait to be among them.
 
@@ -447,7 +452,7 @@ class Past:
         """p-value and surprise of a score about so many observations."""
         past = np.array(self.scores)
         p = (1 + np.sum(past >= score)) / (1 + past.size)
-        return float(p), surprise(past, np.ones(past.size), score, length=length)
+        return float(p), surprise(past, np.ones(past.size), score, length=length, trust=trusted(past.size))
 
     def learn(self, score):
         """One that shares no observation with a newest score to come."""
@@ -480,7 +485,7 @@ class Learned:
     def compare(self, score, length=1):
         past, weights, total = self.scorer.calibration_set(0)
         p = min(1.0, (1 + float(weights[past >= score].sum(dtype=np.float64))) / (1 + total))
-        return p, surprise(past, weights, score, total=total)
+        return p, surprise(past, weights, score, total=total, trust=trusted(total))
 
     def learn(self, score):
         self.scorer.update(score)
@@ -583,7 +588,11 @@ class OracleDetector:
         self.seen = self.scored = 0
         self.gaps, self.rests = [0] * features, [0] * features
         self.open, self.since, self.lasted, self.settled = False, 0, 0, 0
-        self.blocks, self.highest, self.in_block = deque(maxlen=sizes.blocks), -math.inf, 0
+        # At first, a signal's blocks are as usual, by Gumbel's law; its own replace them, the lowest first.
+        usual = min(STAND_IN, sizes.blocks)
+        often = [-math.log((n + 1) / (usual + 1)) for n in range(usual)]
+        self.usual = [-1.7 + 1.3 * (math.log(sizes.block) - math.log(one)) for one in often]
+        self.own, self.completed, self.highest, self.in_block = deque(maxlen=sizes.blocks), 0, -math.inf, 0
         self.tightened, self.certain = -0.2, False
         self.thresholds = [math.log(level) for level in LEVELS]
         self.recall = OracleRecall(self.shapes[-1]) if self.shapes and alarm_rate <= 1 / STRETCH else None
@@ -723,19 +732,18 @@ class OracleDetector:
         sizes = [self._size(score, view) for score, (view, *_) in zip(scores, self.cells, strict=True)]
         heard = self._heard()
         self.ended += 1
-        p, surprises = [], []
+        p, surprises, parts = [], [], []
         for size, past, (view, _, stream, length) in zip(sizes, self.past, self.cells, strict=True):
             one, strange = (math.nan, math.nan) if math.isnan(size) else past.compare(size, length)
-            ranked = past.learned * past.every >= LEAST_LEARNED * math.sqrt(length)
+            part = min(past.learned * past.every / (LEAST_LEARNED * math.sqrt(length)), 1.0)
             p.append(one)
             # The mean over 16 only shows whether longer ones are over.
-            surprises.append(strange if ranked and (view, stream) != ("level", 1) else math.nan)
+            surprises.append(part * strange if part and (view, stream) != ("level", 1) else math.nan)
+            parts.append(part)
         feature_p = [self._bonferroni(p, lambda feature, f=f: feature == f) for f in range(self.features)]
         votes, by_view = self._votes(surprises, heard)
         self.scored += bool(votes)
-        evidence = math.nan
-        if votes and self.scored > VIEW_WARM_UP:
-            evidence = single(self._mean_of_largest(votes))
+        evidence = single(self._mean_of_largest(votes)) if votes and self.scored >= LEAST_LEARNED else math.nan
         of_features = [
             self._mean_of_largest(
                 known(
@@ -756,7 +764,7 @@ class OracleDetector:
             evidence,
             p,
             stretch,
-            *self._unusual(scores, p, surprises),
+            *self._unusual(scores, p, surprises, parts),
             [length for one, (*_, length) in zip(surprises, self.cells, strict=True) if not math.isnan(one)],
         )
         self._learn(sizes, heard)
@@ -780,7 +788,7 @@ class OracleDetector:
         """The lengths of stretches that do not reach back into an incident, nor do the forecasts for them."""
         return {length for *_, length in self.cells if length <= STRETCH or 2 * length <= self.ended}
 
-    def _unusual(self, scores, p, surprises):
+    def _unusual(self, scores, p, surprises, parts):
         """Whether the level or too much movement is unusual, and the largest level that is.
 
         The newest part of a stretch has to show at least half of an unusual level. If that part has been back at the
@@ -794,7 +802,7 @@ class OracleDetector:
             return unusual, most, where
         for c, (view, f, stream, length) in enumerate(self.cells):
             holds = (view == "level" and length >= LONG) or (view == "movement" and stream == 1)
-            if not holds or math.isnan(surprises[c]):
+            if not holds or math.isnan(surprises[c]) or parts[c] < 1:
                 continue
             if view == "level":
                 newest = scores[c - 1] if scores[c] > 0 else -scores[c - 1]
@@ -862,15 +870,16 @@ class OracleDetector:
             rate = self._rate(evidence)
             # To decide, it is at most a hundred times rarer than the blocks can show.
             least = self._poisson(0) / 100
-            self.certain = self.certain or max(self._rate(evidence - 3), least) < self.rate
-            own = len(self.blocks) * block * self.rate >= 1
+            half = self.completed >= STAND_IN / 2
+            self.certain = self.certain or (half and max(self._rate(evidence - 3), least) < self.rate)
+            own = self.completed >= len(self.usual) and self.completed * block * self.rate >= 1
             if self.by_p:
                 alarm, warm = calibrated and bound < self.rate, calibrated
                 rate = rate if calibrated else math.nan
-            elif calibrated and (own or (self.early and len(self.blocks) >= 5)):
+            elif own or self.early:
                 self.tightened = min(self.tightened + 0.1 * self.rate, 0.4)
                 alarm = max(rate, least) < min(self.rate * math.exp(self.tightened), 0.5 / block)
-                warm, estimated = calibrated, not own
+                warm, estimated = True, not own
             else:
                 rate = math.nan
         if not self.open:
@@ -910,15 +919,20 @@ class OracleDetector:
     def _rate(self, evidence):
         """How often an incident with as much evidence comes: a Poisson process that leaves as many blocks without.
 
-        Beyond all blocks, by an exponential tail fitted to the highest and, as if ten more decayed by 1.3, a prior.
+        Beyond all blocks, by a tail fitted to the highest and, as if ten more decayed by 1.3, a prior. It begins as an
+        exponential one, and is heavier further out, the fewer blocks it is fitted to.
         """
-        count, reached = len(self.blocks), sum(one >= evidence for one in self.blocks)
+        reached = sum(one >= evidence for one in self.blocks)
         rate = self._poisson(reached)
-        if reached or not self.early or count < 5:
+        if reached or not self.early:
             return rate
         begins, beyond, decay = self._tail()
-        estimated = self._poisson(beyond) * math.exp(-(evidence - begins) / decay)
+        estimated = self._poisson(beyond) * (1 + (evidence - begins) / (decay * (beyond + 10))) ** -(beyond + 10)
         return min(max(estimated, 1e-300), rate)
+
+    @property
+    def blocks(self):
+        return [*self.own, *self.usual[self.completed :]]
 
     def _tail(self):
         """Where the tail of the highest evidence begins, how many blocks are beyond, and its decay.
@@ -938,10 +952,11 @@ class OracleDetector:
         allowed = math.ceil(-math.expm1(-self.rate * self.sizes.block) * (1 + count)) - 1
         if allowed >= 1:
             return highest[min(allowed, count) - 1]
-        if not self.early or count < 5:
+        if not self.early:
             return math.inf
         begins, beyond, decay = self._tail()
-        return max(begins + decay * math.log(self._poisson(beyond) / self.rate), highest[0])
+        rarer = (self._poisson(beyond) / self.rate) ** (1 / (beyond + 10))
+        return max(begins + decay * (beyond + 10) * (rarer - 1), highest[0])
 
     def _poisson(self, reached):
         share = (1 + reached) / (1 + len(self.blocks))
@@ -980,7 +995,8 @@ class OracleDetector:
         self.highest = max(self.highest, evidence)
         self.in_block += 1
         if self.in_block >= self.sizes.block and not self.open:
-            self.blocks.append(min(self.highest, self.highest_learned))
+            self.own.append(min(self.highest, self.highest_learned))
+            self.completed += 1
             self.highest, self.in_block, self.highest_learned = -math.inf, 0, math.inf
         return state
 

@@ -105,14 +105,14 @@ def test_intervals(interval, seconds):
 
 def test_sizes_where_incidents_are_counted():
     normal = sizes(0.01, window=2000, promise="incidents")
-    assert (normal.window, normal.alpha_c, normal.view_warm_up, normal.final) == (2000, 0.01, 300, 1000)
+    assert (normal.window, normal.alpha_c, normal.final, normal.stand_in) == (2000, 0.01, 1000, 20)
     assert (normal.min_calibration, normal.block, normal.blocks) == (200, 20, 100 * 6 / 20)
     rare = sizes(1e-6, window=1000, promise="incidents")
     assert (rare.window, rare.block, rare.blocks) == (1000, 10_000, 600)
     weekly = sizes(1e-4, window=1000, promise="incidents")
-    assert (weekly.block, weekly.blocks) == (200, 10_000 * 6 / 200)
+    assert (weekly.block, weekly.blocks) == (100, 10_000 * 6 / 100)
     often = sizes(0.4, window=250, promise="incidents")
-    assert (often.block, often.blocks) == (20, 6)
+    assert (often.block, often.blocks, often.stand_in) == (20, 6, 6)
 
 
 def test_sizes_where_observations_are_counted():
@@ -409,11 +409,11 @@ def frame_of(rows):
 def test_too_short_a_signal_warns():
     detector = Detector(alarm_rate=0.01, **QUICK)
     needed = detector.warm_up
-    assert needed == 1 + 50 + 300 + 200
-    with pytest.warns(ResolutionWarning, match=rf"signal 'signal' has 100 observations.*0.01 needs {needed}"):
-        detector.detect(frame_of(100))
+    assert needed == 1 + 50
+    with pytest.warns(ResolutionWarning, match=rf"signal 'signal' has 20 observations.*need {needed} before"):
+        detector.detect(frame_of(20))
     with pytest.warns(ResolutionWarning, match=f"has {needed - 1} observations"):
-        detector.detect(frame_of(needed - 1 - 100))
+        detector.detect(frame_of(needed - 1 - 20))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         detector.detect(frame_of(1))

@@ -467,8 +467,8 @@ def test_a_detector_goes_on_from_frame_to_frame_and_to_single_observations():
     values[np.isinf(values)] = np.nan
     detector, plain = Detector(**LAST), Detector(**LAST)
     with pytest.warns(ResolutionWarning):
-        detector.detect(pl.DataFrame({"v": values[:200]}))
-    detector.detect(pl.DataFrame({"v": values[200:700]}))
+        detector.detect(pl.DataFrame({"v": values[:40]}))
+    detector.detect(pl.DataFrame({"v": values[40:700]}))
     got = [detector.update(value) for value in values[700:]]
     same_as_stacked(_tail(plain.run(values).verdicts, 700), stacked(got))
 

@@ -343,9 +343,9 @@ def test_missing_and_misshapen_arrays_are_refused(good):
             refused({**good, name: np.full(array.shape, "text")})
 
 
-@pytest.mark.parametrize("version", [1, 4, 7, "6", None], ids=repr)
+@pytest.mark.parametrize("version", [1, 4, 8, "7", None], ids=repr)
 def test_another_format_is_refused_and_not_called_damaged(good, version):
-    message = f"^the state of a detector must have format 6, the version this release reads, got {version!r}: .* learn"
+    message = f"^the state of a detector must have format 7, the version this release reads, got {version!r}: .* learn"
     refused(damaged_header(good, format=version), message)
 
 

@@ -298,9 +298,8 @@ class Detector:
         """Warn if a signal is too short for the alarm rate, or if its sampling hides what happens."""
         if self.observations + signal.observed < self.warm_up:
             warnings.warn(
-                f"signal {signal.name!r} has {self.observations + signal.observed} observations, but an alarm rate of "
-                f"{self.alarm_rate:.3g} needs {self.warm_up} before p-values are calibrated: until then they are "
-                "bounds, and there may be no alarms at all",
+                f"signal {signal.name!r} has {self.observations + signal.observed} observations, but these settings "
+                f"need {self.warm_up} before the first alarm: nothing can be found in it yet",
                 ResolutionWarning,
                 stacklevel=5,
             )

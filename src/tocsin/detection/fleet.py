@@ -124,12 +124,10 @@ class Fleet(LazyFleet):
 
     @property
     def warm_up(self) -> int:
-        """How many observations the warm-up takes: after it, p-values are calibrated and there may be alarms."""
-        sizes = self.settings.sizes
+        """How many observations the warm-up takes: after it, there may be alarms."""
         if self.settings.promise == "observations" or not self.settings.early:
             return self.own_past_after
-        calibrated = max(sizes.min_calibration, sizes.least_blocks * sizes.block)
-        return min(self._views_warm_after + calibrated, self.own_past_after)
+        return self.least_reference
 
     @property
     def own_past_after(self) -> int:
@@ -137,17 +135,13 @@ class Fleet(LazyFleet):
         sizes = self.settings.sizes
         waits = sizes.min_calibration
         if self.settings.promise == "incidents":
-            waits = max(waits, sizes.block * math.ceil(1 / (self.settings.rate * sizes.block)))
-        return self._views_warm_after + waits
+            waits = max(waits, sizes.block * max(math.ceil(1 / (self.settings.rate * sizes.block)), sizes.stand_in))
+        return self.least_reference + waits
 
     @property
     def least_reference(self) -> int:
         """The minimum number of observations in a reference."""
         return self.pipeline.ranking.first_ranked_after(self.pipeline.warm_up)
-
-    @property
-    def _views_warm_after(self) -> int:
-        return self.least_reference + self.settings.sizes.view_warm_up
 
     @property
     def guarantee(self) -> str:
@@ -240,7 +234,8 @@ class Fleet(LazyFleet):
         if self.parts.sharing is not None:
             verdicts = self.parts.sharing.select(verdicts, chosen)
             exceeds = exceeds if self.parts.shared_rate is None else verdicts.opened
-        self.trail.add(exceeds, verdicts.warm & ~np.isnan(verdicts.p), numbers, chosen)
+        judged = verdicts.rate if self.settings.promise == "incidents" else verdicts.p
+        self.trail.add(exceeds, verdicts.warm & ~np.isnan(judged), numbers, chosen)
         if table.shape[0]:
             self.log.add(verdicts, numbers, chosen, times)
         if not self.settings.is_paper:  # which tells 1/p

@@ -348,12 +348,11 @@ class Autoregression(StreamForecaster):
     """
 
     name = "autoregression"
-    warm_up = 200
 
     def __init__(
         self, lags: int = 32, *, period: int | None = None, memory: int = 5000, ridge: float = 10.0, search: int = 4608
     ) -> None:
-        self.lags = self.recovers = checks.integer("lags", lags, least=2, most=512)
+        self.lags = self.recovers = self.warm_up = checks.integer("lags", lags, least=2, most=512)
         self.period = checked_period(period)
         self.memory = checks.integer("memory", memory, least=10, most=2**30)
         self.ridge = checks.number("ridge", ridge, above=0, most=1e9)

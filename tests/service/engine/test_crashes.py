@@ -210,7 +210,7 @@ def test_a_state_that_cannot_be_used_is_learned_anew(
         made = made.crash_leaving(1, START + 300 * SECOND, other)
         (said,) = (one.getMessage() for one in caplog.records if "learns anew" in one.getMessage())
         assert said.startswith("the stored state of 'a' cannot be used, so its detector learns anew: ")
-        assert damage != "older release" or "must have format 6, the version this release reads, got 5" in said
+        assert damage != "older release" or "must have format 7, the version this release reads, got 6" in said
         assert made.engine.status("a").incident is None
         assert [row.signal for row in made.incidents(open=True)] == [2]
         assert not next(row for row in made.incidents() if row.id == old.id).open

@@ -224,13 +224,20 @@ def _size(score: float, folded: bool) -> float:
 
 
 @_inner
+def trusted(total: float, constants: Constants) -> float:
+    """How far the tail of scores of this total weight is trusted: few values say little about how it decays."""
+    return min(constants.trust, constants.tail * np.sqrt(total))
+
+
+@_inner
 def _compare_learned(k: int, score: float, learned: LearnedStreams, constants: Constants) -> tuple[float, float, int]:
     """p-value and surprise of a score in its stream, and how many past scores that rests on."""
     row, count = learned.history[k], learned.counters[k]
     lags = min(count[LEARNED], learned.weights.shape[1])
     past, weight = row[count[HEAD] : count[HEAD] + lags], learned.weights[k, :lags]
     p = conformal_p(past, weight, learned.totals[k], score)
-    return p, surprise(p, past, weight, learned.totals[k], score, 1, constants.tail, constants.trust), count[LEARNED]
+    trust = trusted(learned.totals[k], constants)
+    return p, surprise(p, past, weight, learned.totals[k], score, 1, constants.tail, trust), count[LEARNED]
 
 
 @_inner
@@ -242,7 +249,8 @@ def _compare(
     past, weight = row[count[HEAD] : count[HEAD] + lags], window.weights[:lags]
     p = unweighted_p(past, score)
     total = window.cumulative[lags]
-    return p, surprise(p, past, weight, total, score, length, constants.tail, constants.trust), count[LEARNED]
+    trust = trusted(total, constants)
+    return p, surprise(p, past, weight, total, score, length, constants.tail, trust), count[LEARNED]
 
 
 @_inner
@@ -274,6 +282,12 @@ def _wait(k: int, score: float, length: int, window: StretchStreams) -> None:
 
 
 @_inner
+def _part_said(known: int, length: int, constants: Constants) -> float:
+    """The part of its surprise with which a score votes: all of it, once it is ranked among enough past scores."""
+    return min(np.float64(known * _kept_every(length)) / (constants.least * np.sqrt(np.float64(length))), 1.0)
+
+
+@_inner
 def _rank(signal: int, scores: Array, layout: RankingLayout, streams: RankedStreams, work: Work) -> None:
     """The p-value and surprise of each score in its own stream, NaN where there is none."""
     columns, constants, p, nats = layout.columns, layout.rules.constants, work.p, work.nats
@@ -289,8 +303,7 @@ def _rank(signal: int, scores: Array, layout: RankingLayout, streams: RankedStre
         else:
             k = signal * layout.window_streams + columns.place[c]
             p[c], nats[c], known = _compare(k, score, length, streams.window, constants)
-        if columns.vote[c] < 0 or known * _kept_every(length) < constants.least * np.sqrt(length):
-            nats[c] = np.nan
+        nats[c] = nats[c] * _part_said(known, length, constants) if columns.vote[c] >= 0 and known > 0 else np.nan
 
 
 @_inner
@@ -325,7 +338,7 @@ def _merge(
     rules, counters = layout.rules, memory.counters[signal]
     voting = _vote(layout.columns, longest, work, by_view)
     counters[SCORED] += 1 if voting > 0 else 0
-    if voting == 0 or counters[SCORED] <= rules.view_warm_up:
+    if voting == 0 or counters[SCORED] < rules.constants.least:
         return np.nan
     return np.float64(np.float32(mean_of_largest(work.votes, rules.constants.witnesses)))
 
@@ -416,7 +429,7 @@ def _decide(
     rate, alarm, estimated = decide(signal, evidence, rules, memory, number[P], calibrated)
     number[RATE] = rate
     _remember(signal, evidence, final)
-    return alarm, calibrated and (rules.by_p or not np.isnan(rate)), estimated
+    return alarm, calibrated if rules.by_p else not np.isnan(rate), estimated
 
 
 @_inner
@@ -561,6 +574,8 @@ def _unusual(
         if not columns.holds[c] or np.isnan(work.nats[c]):
             continue
         k, level = signal * layout.window_streams + columns.place[c], columns.sided[c] and columns.stream[c] > 0
+        if _part_said(window.counters[k, LEARNED], columns.length[c], layout.rules.constants) < 1.0:
+            continue
         distance = abs(scores[c]) if level else 1.0
         if not work.p[c - 1 if level else c] < 0.5:  # it, or its newest part, is no further away than usual
             window.back[k] = max(window.back[k], distance)

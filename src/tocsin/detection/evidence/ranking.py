@@ -1,6 +1,5 @@
 """From the scores of views to p-values, return periods and alarms, for many signals at once."""
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -65,11 +64,14 @@ class Ranking:
         learned, alike = count_streams(self.views, self.features)
         self.scorer, self.window, self.final = make_scorers(settings, signals * learned, signals * alike, signals)
         longest = int(self._columns.length.max())
+        blocks = np.zeros((signals, sizes.blocks))
+        stand_in = incident_rules.usual_maxima(sizes.block, sizes.blocks, constants())
+        blocks[:, : stand_in.size] = stand_in
         self._memory = incident_rules.SignalMemory(
             counters=np.zeros((signals, incident_rules.COUNTERS), dtype=np.int64),
             # The threshold starts a little too strict: certain incidents do not raise it.
             levels=np.tile([-np.inf, -2.0 * constants().tightening, -1.0, np.inf, 0.0], (signals, 1)),
-            blocks=np.zeros((signals, sizes.blocks)),
+            blocks=blocks,
             thresholds=np.tile(np.log(kernels.LEVELS), (signals, 1)),
             middles=np.zeros((signals, self.width)),
             reach=np.full((signals, self.width), np.inf),
@@ -83,7 +85,6 @@ class Ranking:
             length=returned, samples=max(given.least, 3 * given.short), apart=4 * given.long,
         )  # fmt: skip
         self._rules = incident_rules.Rules(
-            view_warm_up=sizes.view_warm_up,
             min_calibration=sizes.min_calibration,
             window=sizes.window,
             by_p=settings.promise == "observations",
@@ -94,7 +95,6 @@ class Ranking:
             early=settings.early,
             longest=longest,
             returned=returned,
-            least_blocks=sizes.least_blocks,
             constants=given,
         )
         # Collected once: looking them up again for every observation would take as long as scoring it.
@@ -188,10 +188,10 @@ class Ranking:
         )
 
     def first_ranked_after(self, warm_up: int) -> int:
-        """How many observations precede the first rank of a view, given the forecaster's `warm_up`."""
+        """How many observations precede the first evidence, given the forecaster's `warm_up`."""
         least: int = self._rules.constants.least
-        return min(
-            (warm_up if view.forecasts else 0) + view.begins + math.ceil(least * math.sqrt(stream.length))
+        return least + min(
+            (warm_up if view.forecasts else 0) + view.begins
             # A longer stretch is learned only once it no longer overlaps the newest one.
             + (stream.length if stream.length > 1 else 0)
             for view in self.views for stream in view.streams
@@ -267,10 +267,10 @@ class Ranking:
                 return np.inf
             return float(self.final.quantile(self._rank_at(signal, rules.rate), [signal])[0])
         blocks = min(int(counters[self._incident_rules.BLOCKS]), self._memory.blocks.shape[1])
-        early = rules.early and blocks >= rules.least_blocks
-        if not early and blocks * rules.block * rules.rate < 1:
+        judged = counters[self._incident_rules.SCORED] >= rules.constants.least
+        if not judged or (not rules.early and blocks * rules.block * rules.rate < 1):
             return np.inf
-        maxima = self._memory.blocks[signal, :blocks]
+        maxima = self._incident_rules.known_blocks(signal, self._memory)
         tightened = self._memory.levels[signal, self._incident_rules.TIGHTENED]
         tolerated = self._incident_rules.tolerated(rules.rate, tightened, rules.block)
         return float(self._incident_rules.least_evidence(maxima, tolerated, rules))
@@ -294,7 +294,11 @@ class Ranking:
 
     def freeze(self, rows: Rows) -> None:
         """From now on, compare these signals with what they have learned so far."""
-        self._memory.counters[rows, self._incident_rules.FROZEN] = 1
+        columns, counters = self._incident_rules, self._memory.counters
+        counters[rows, columns.FROZEN] = 1
+        # Whatever a reference shows is normal: no incident goes on.
+        for column in (columns.OPEN, columns.CERTAIN, columns.UNLIKE):
+            counters[rows, column] = 0
 
     def compare_with_reference(self, rows: Rows, columns: slice, middles: Floats, reach: Floats) -> None:
         """Treat these signals as anomalous where a score is further than its reach from its middle in the reference."""

@@ -9,7 +9,7 @@ from tocsin.compilation import compiled, inner
 from tocsin.conformal.kernels import fit_tail
 from tocsin.constants import Constants
 from tocsin.detection.incidents.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNED, SILENT, SUBSIDED
-from tocsin.detection.settings.alarm_rate import EXTRAPOLATION
+from tocsin.detection.settings.alarm_rate import EXTRAPOLATION, STAND_IN
 from tocsin.detection.views.archive import Archive, ends, furthest_apart, nearest
 from tocsin.detection.views.view import MOST_AT_ONCE
 
@@ -115,7 +115,6 @@ def unlike(recall: Recall, signal: int, ago: int, before: int, furthest: float) 
 class Rules(NamedTuple):
     """How alarms are decided."""
 
-    view_warm_up: int
     min_calibration: int
     window: int  # how many scores the newest is compared with
     by_p: bool
@@ -126,7 +125,6 @@ class Rules(NamedTuple):
     early: bool
     longest: int
     returned: int  # this many of the newest observations are compared with the past to see whether an incident is over
-    least_blocks: int
     constants: Constants
 
 
@@ -168,6 +166,23 @@ def evidence_tail(values: Array, constants: Constants) -> tuple[float, float, fl
 
 
 @_exact
+def known_blocks(signal: int, memory: SignalMemory) -> Array:
+    """The highest evidence of past blocks; at first, of those that stand in for them, see `usual_maxima`."""
+    blocks = memory.blocks[signal]
+    return blocks[: min(max(memory.counters[signal, BLOCKS], np.int64(STAND_IN)), blocks.shape[0])]
+
+
+def usual_maxima(block: int, blocks: int, constants: Constants) -> Array:
+    """The highest evidence of blocks as it usually is; a signal's own take their place one by one.
+
+    Evidence is made of ranks, so that it is distributed nearly alike on all signals: maxima follow Gumbel's law.
+    """
+    number = min(STAND_IN, blocks)
+    often = -np.log((np.arange(number) + 1.0) / (number + 1.0))
+    return np.asarray(constants.prior_level + constants.prior_decay * (np.log(block) - np.log(often)))
+
+
+@_exact
 def least_evidence(maxima: Array, tolerated_rate: float, rules: Rules) -> float:
     """The evidence threshold for alarms at this tolerated rate of incidents; infinite if nothing alarms."""
     blocks = maxima.shape[0]
@@ -176,22 +191,26 @@ def least_evidence(maxima: Array, tolerated_rate: float, rules: Rules) -> float:
     )  # the number of blocks that may reach it
     if allowed >= 1:
         return float(np.sort(maxima)[::-1][min(allowed, blocks) - 1])
-    if not rules.early or blocks < rules.least_blocks:
+    if not rules.early:
         return np.inf
     begins, count, decay = evidence_tail(maxima, rules.constants)
     often = _rate(int(count), blocks, rules.block)
-    return float(max(begins + decay * np.log(often / tolerated_rate), np.max(maxima)))
+    trust = count + rules.constants.prior
+    return float(max(begins + decay * trust * np.expm1(np.log(often / tolerated_rate) / trust), np.max(maxima)))
 
 
 @_inner
 def _rarity(evidence: float, reached: int, maxima: Array, rules: Rules) -> float:
     """The rate of evidence that this many of the past blocks reached; estimated if none did."""
     rate = _rate(reached, maxima.shape[0], rules.block)
-    if reached > 0 or not rules.early or maxima.shape[0] < rules.least_blocks:
+    if reached > 0 or not rules.early:
         return rate
     begins, count, decay = evidence_tail(maxima, rules.constants)
     often = _rate(int(count), maxima.shape[0], rules.block)
-    return float(min(max(often * np.exp(-(evidence - begins) / decay), SMALLEST_RATE), rate))
+    # What is not known about the decay makes far evidence less rare: a power law that begins as the exponential one.
+    trust = count + rules.constants.prior
+    rarer = np.exp(-trust * np.log1p((evidence - begins) / (decay * trust)))
+    return float(min(max(often * rarer, SMALLEST_RATE), rate))
 
 
 @_inner
@@ -204,20 +223,22 @@ def decide(
     fault is one block, however long it lasts.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
-    blocks = min(counters[BLOCKS], memory.blocks.shape[1])
-    maxima = memory.blocks[signal, :blocks]
+    maxima = known_blocks(signal, memory)
+    blocks = maxima.shape[0]
     certainty, tightening = rules.constants.certainty, rules.constants.tightening
     reached, certain = 0, 0
     for i in range(blocks):
         reached += 1 if maxima[i] >= evidence else 0
         certain += 1 if maxima[i] >= evidence - certainty else 0
     rate, least = _rarity(evidence, reached, maxima, rules), _rate(0, blocks, rules.block) / EXTRAPOLATION
-    if max(_rarity(evidence - certainty, certain, maxima, rules), least) < rules.rate:
+    # At first everything is learned: nobody knows yet what comes again.
+    known = 2 * counters[BLOCKS] >= STAND_IN
+    if known and max(_rarity(evidence - certainty, certain, maxima, rules), least) < rules.rate:
         counters[CERTAIN] = 1
     if rules.by_p:
         return (rate if calibrated else np.nan), calibrated and p < rules.rate, False
-    own = blocks * rules.block * rules.rate >= 1.0
-    if not calibrated or (not own and (not rules.early or blocks < rules.least_blocks)):
+    own = counters[BLOCKS] * rules.block * rules.rate >= 1.0 and counters[BLOCKS] >= min(STAND_IN, blocks)
+    if not own and not rules.early:
         return np.nan, False, False
     levels[TIGHTENED] = min(levels[TIGHTENED] + tightening * rules.rate, 4.0 * tightening)
     return rate, max(rate, least) < tolerated(rules.rate, levels[TIGHTENED], rules.block), not own
@@ -259,8 +280,7 @@ def advance_incident(
             if counters[CERTAIN] == 1 and not rules.by_p:
                 # It counts as an incident, but does not make the next one like it less anomalous: faults would raise
                 # the threshold until the detector is deaf.
-                blocks = min(counters[BLOCKS], memory.blocks.shape[1])
-                levels[HIGHEST_LEARNED] = least_evidence(memory.blocks[signal, :blocks], rules.rate, rules)
+                levels[HIGHEST_LEARNED] = least_evidence(known_blocks(signal, memory), rules.rate, rules)
             if counters[UNLIKE] == 1 and state in (RETURNED, SUBSIDED):
                 # The forecasts for such a stretch look back too.
                 counters[COOLDOWN] = max(2 * rules.longest - counters[SINCE], 0)

@@ -61,7 +61,7 @@ class Verdict:
     explanation: str | None
     #: Whether the signal is in an incident: from its first alarm until it is back to normal.
     open: bool
-    #: Whether the warm-up is over: p is calibrated, and there may be alarms.
+    #: Whether the warm-up is over, so that there may be alarms.
     warm: bool
     #: Whether alarms are decided by an estimated tail, because the signal's own past is too short for the alarm rate.
     estimated: bool

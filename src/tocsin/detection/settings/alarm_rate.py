@@ -88,20 +88,19 @@ def is_budget(alarm_rate: Any) -> bool:
 class Sizes:
     """How much of the past an alarm rate needs.
 
-    `window` and `alpha_c` are those of the views' scorers, and `view_warm_up` is how many observations they see before
-    their scores are used. `final` is the calibration set of evidence for p, which needs at least `min_calibration`
-    entries. Incidents are decided by the highest evidence of past blocks of `block` observations, at most `blocks` of
-    them; beyond all of them by an estimate, once there are `least_blocks`.
+    `window` and `alpha_c` are those of the views' scorers. `final` is the calibration set of evidence for p, which
+    needs at least `min_calibration` entries. Incidents are decided by the highest evidence of past blocks of `block`
+    observations, at most `blocks` of them; beyond all of them by an estimate. At first, `stand_in` usual blocks stand
+    in for a signal's own.
     """
 
     window: int
     alpha_c: float
-    view_warm_up: int
     final: int
     min_calibration: int
     block: int
     blocks: int
-    least_blocks: int
+    stand_in: int
 
 
 def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
@@ -114,21 +113,23 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
             f"past observations are kept to compare with, got {alarm_rate:.3g}: count incidents, or allow more alarms"
         )
     least, recalibration = constants().least, constants().recalibration
-    # A tenth of the tolerated time per incident, so that there are soon some. At most 200 observations, or a hundredth
+    # A tenth of the tolerated time per incident, so that there are soon some. At most 40 observations, or a hundredth
     # of that time if that is longer, so that there are not too many. At least 20, so that an incident can end.
-    block = math.ceil(max(min(needed / 10, max(4 * least, needed / 100)), 0.4 * least))
+    block = math.ceil(max(min(needed / 10, max(0.8 * least, needed / 100)), 0.4 * least))
+    blocks = max(recalibration, math.ceil(recalibration * needed / block))
     return Sizes(
         window=window,
         alpha_c=max(0.01, 2 / window),
-        view_warm_up=6 * least,
         final=min(max(window, recalibration * needed), MOST_LAGS) if by_observations else max(window // 2, 4 * least),
         min_calibration=min(max(4 * least, needed), MOST_LAGS - 1) if by_observations else 4 * least,
         block=block,
-        blocks=max(recalibration, math.ceil(recalibration * needed / block)),
-        least_blocks=max(least // 10, 2),
+        blocks=blocks,
+        stand_in=min(STAND_IN, blocks),
     )
 
 
+#: How many blocks stand in for those that a signal has not had yet.
+STAND_IN = 20
 #: How many times rarer than a signal's past can show an estimate may be to alarm; beyond, it only orders incidents.
 EXTRAPOLATION = 100.0
 

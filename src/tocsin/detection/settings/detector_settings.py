@@ -494,7 +494,7 @@ class DetectorSettings:
         """How much of the past the alarm rate needs."""
         found = sizes(self.rate, window=self.window or constants().calibration, promise=self.promise)
         if self.is_paper:  # it needs only as many p-values as it takes for one to be below alpha
-            return replace(found, view_warm_up=0, min_calibration=math.ceil(1 / self.rate - 1e-9))
+            return replace(found, min_calibration=math.ceil(1 / self.rate - 1e-9))
         return found
 
     @property

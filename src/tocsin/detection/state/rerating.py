@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.conformal import SlidingWindow
+from tocsin.constants import constants
 from tocsin.detection.fleet import Fleet
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.state.storage import read_header, reports_damage, settings_of
@@ -49,6 +50,8 @@ def _memory(state: State, before: DetectorSettings, after: DetectorSettings) -> 
     there, room = blocks.shape[1], after.sizes.blocks
     together = max(1, round(after.sizes.block / before.sizes.block))
     made = np.zeros((len(blocks), room))
+    stand_in = rules.usual_maxima(after.sizes.block, room, constants())
+    made[:, : stand_in.size] = stand_in
     for signal, row in enumerate(blocks):
         count = int(counters[signal, rules.BLOCKS])
         # The oldest first: once it is full, the newest replaces the oldest.

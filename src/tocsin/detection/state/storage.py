@@ -14,7 +14,7 @@ from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.forecasting.forecaster import find_forecaster
 
-FORMAT = 6
+FORMAT = 7
 
 #: Forecasters that a state does not name: the first one, or all of them in their order.
 Given = Forecaster | Sequence[Forecaster] | None
