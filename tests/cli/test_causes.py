@@ -41,7 +41,7 @@ def test_it_says_what_the_library_says(file):
 
 def test_the_event_is_that_of_most_signals_or_of_a_time(file):
     assert words(invoke("causes", file, *OPTIONS)).startswith("3 of 4 signals moved; first: pump")
-    alone = invoke("causes", file, *OPTIONS, "--at", "2026-01-01T16:05:00")
+    alone = invoke("causes", file, *OPTIONS, "--at", "2026-01-01T16:05:00", "--within", "5min")
     assert words(alone) == "1 of 4 signals moved; only hall moved"
     wide = words(invoke("causes", file, *OPTIONS, "--within", "1d"))
     assert wide.startswith("4 of 4 signals moved")

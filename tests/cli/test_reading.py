@@ -200,7 +200,8 @@ def test_rows_made_up_for_gaps_are_no_observations(tmp_path):
     result = invoke("detect", path, *QUICK)
     assert "gap (1): after line 301: 100 missing" in words(result)
     assert "500 observations" in result.stdout
-    assert "has 500 observations" in words(invoke("detect", path, "--alarm-rate", "1/week"))
+    path.write_text("time,x\n" + "".join(lines[:30] + lines[130:150]))
+    assert "has 50 observations" in words(invoke("detect", path, "--alarm-rate", "1/week"))
 
 
 LINES = "Date;Time;Wärme;anomaly\n" + "".join(f"{day:02d}.04.2024;18.00.00;{day},5;0\n" for day in range(1, 9))

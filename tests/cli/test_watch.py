@@ -313,9 +313,9 @@ def test_without_an_alarm_rate_a_state_keeps_its_own(tmp_path):
     for given in (SETTINGS, SETTINGS[2:]):
         result = invoke("watch", *given, "--state", state, stdin="1\n2\n")
         assert result.exit_code == 0, result.output
-    arrays = np.load(state)
-    assert json.loads(str(arrays["watch"]))["settings"]["alarm_rate"] == "0.02"
-    watched = {name.removeprefix("0/"): array for name, array in arrays.items() if name.startswith("0/")}
+    with np.load(state) as arrays:
+        assert json.loads(str(arrays["watch"]))["settings"]["alarm_rate"] == "0.02"
+        watched = {name.removeprefix("0/"): array for name, array in arrays.items() if name.startswith("0/")}
     assert Detector.from_state(watched).alarm_rate == 0.02
 
 

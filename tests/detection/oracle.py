@@ -14,7 +14,7 @@ import numpy as np
 
 from tests.oracles import surprise
 from tocsin.conformal import W1ACAS
-from tocsin.detection.views.level import find_season
+from tocsin.detection.views.level import _season_of_noise, find_season
 
 # The streams of each view: how many of the newest observations each looks at.
 VIEWS = {
@@ -188,6 +188,7 @@ class OracleLevel:
         self.away, self.away_blocks = [], []  # the distances since the season was found, and the means of blocks
         self.faulty, self.faulty_blocks, self.noted = set(), set(), set()
         self.period, self.centre, self.spread, self.held = 0, math.nan, 0.0, math.nan
+        self.noise = 0  # the period of the noise
         self.current = []
 
     def look_back(self):
@@ -200,6 +201,8 @@ class OracleLevel:
             if with_season:
                 period = self._season(fine, coarse)
                 renewed = abs(period - self.period) > 0.02 * max(period, 1)
+                found = self.seasons is None
+                self.noise = _season_of_noise(fine, self.calendar, self.noise, period) if found else period
                 self.period = period
                 if renewed:
                     self.faulty, self.faulty_blocks = set(), set()
@@ -326,6 +329,123 @@ class OracleLevel:
     def forget(self):
         """The newest observation belongs to a fault."""
         self.noted.add(len(self.values) - 1)
+
+
+class OracleSeason:
+    """How far one feature is into the season of its noise, and its smallest step."""
+
+    def __init__(self):
+        self.period = self.at = self.phases = 0
+        self.step = self.last = math.inf
+
+    def enter(self, value, period):
+        """Returns whether the season is another one, and whether it begins again."""
+        if not math.isnan(value):
+            self.step = min([self.step, *[step for step in (abs(value - self.last),) if step > 0]])
+            self.last = value
+        anew = abs(period - self.period) > 0.02 * period
+        if anew:
+            self.at, self.phases = 0, min(period, 96)
+        self.period = period
+        self.at = (self.at + 1) % period if period else self.at
+        return anew, period > 0 and self.at == 0
+
+    @property
+    def phase(self):
+        return self.at * self.phases // self.period
+
+
+class OracleSizes:
+    """How large one score of single observations is expected to be, and how large it was relative to that."""
+
+    def __init__(self, window):
+        self.window = min(500, window)
+        self.forget()
+
+    def forget(self):
+        self.means, self.counts, self.speaks = {}, {}, False
+        self.relative = deque(maxlen=self.window)
+
+    def expected(self, season, least):
+        if not season.period:
+            return math.nan
+        around, before, after = (
+            [(season.phase + i) % season.phases for i in range(first, first + 3)] for first in (-1, -2, 0)
+        )
+        mean, differ = self._mean(around)
+        for phases in (before, after):
+            other, differs = self._mean(phases)
+            if differs < differ / 2:
+                mean, differ = other, 2 * differs
+        size = mean if math.isnan(mean) else max(mean, least)
+        return size if size > 0 else math.nan
+
+    def _mean(self, phases):
+        """The mean of the sizes at these phases, and their variance over its square."""
+        there = [self.means[one] for one in phases if one in self.means]
+        if sum(min(self.counts.get(one, 0), 4) for one in phases) < 6 or not any(there):
+            return math.nan, math.inf
+        mean = sum(there) / len(there)
+        return mean, sum(one * one for one in there) / len(there) / mean**2 - 1
+
+    def learn(self, score, expected, season):
+        """What a score is worth counts up to three times what is expected."""
+        if not season.period:
+            return
+        size = abs(score) if math.isnan(expected) else min(abs(score), 3 * expected)
+        kept = max(8 * season.period, 2000) // season.phases
+        count = self.counts[season.phase] = min(self.counts.get(season.phase, 0) + 1, kept)
+        mean = self.means.get(season.phase, 0.0)
+        self.means[season.phase] = single(mean + (size - mean) / count)
+        if self.speaks and not math.isnan(expected):
+            self.relative.append(single(score / expected))
+
+    def ask(self, season):
+        """Whether the loudest eighth of 24 groups of phases is louder than the quietest one."""
+        groups = min(24, season.phases)
+        edges = [g * season.phases // groups for g in range(groups + 1)]
+        parts = [range(*edge) for edge in itertools.pairwise(edges)]
+        known = [sum(self.counts.get(one, 0) for one in part) for part in parts]
+        self.speaks = groups >= 4 and min(known) >= max(32, 5 * season.period // groups)
+        if self.speaks:
+            means = sorted(
+                sum(self.counts.get(one, 0) * self.means.get(one, 0.0) for one in part) / count
+                for part, count in zip(parts, known, strict=True)
+            )
+            eighth = max(groups // 8, 1)
+            self.speaks = sum(means[-eighth:]) > 1.6 * sum(means[:eighth])
+
+
+class OracleRelativeLevel:
+    """The mean of the newest 16 distances from what is usual, each in its expected size and at most 6."""
+
+    def __init__(self, window):
+        self.window = min(500, window)
+        self.forget()
+
+    def forget(self):
+        self.newest, self.pending, self.number = deque(maxlen=16), deque(), 0
+        self.forget_levels()
+
+    def forget_levels(self):
+        self.learned = deque(maxlen=self.window)
+
+    def update(self, away):
+        self.newest.append(away if math.isnan(away) else single(min(max(away, -6), 6)))
+        there = known(self.newest)
+        return sum(there) / len(there) if len(there) >= 8 and not math.isnan(away) else math.nan
+
+    def learn(self, level):
+        """Every fourth one, once it shares no observation with the newest."""
+        if self.number % 4 == 0:
+            self.pending.append(level)
+            if len(self.pending) > 4:
+                self.learned.append(single(self.pending.popleft()))
+        self.number += 1
+
+    def drop_pending(self):
+        self.pending.clear()
+        self.number = 0
 
 
 class OracleRelation:
@@ -578,6 +698,10 @@ class OracleDetector:
         self.past = [self._new_past(length) for *_, length in self.cells]
         seasons = None if season == "auto" else () if season == "none" else (season,)
         self.levels = [OracleLevel(self._sided, seasons, ()) for _ in range(features if "level" in self.views else 0)]
+        self.noise_seasons = [OracleSeason() for _ in range(features)]
+        alone = [c for c, (*_, f, _, length) in enumerate(self.cells) if length == 1 and f is not None]
+        self.sizes_of = {c: OracleSizes(sizes.window) for c in alone}
+        self.relative_levels = [OracleRelativeLevel(sizes.window) for _ in range(features)]
         relates = "relation" in self.views
         self.relations = [OracleRelation(self._sided, nonconformity == "absolute", features)] if relates else []
         scales = ((16, 1, 2000, 16), (32, 2, 10_000, 16)) if "shape" in self.views else ()
@@ -674,6 +798,13 @@ class OracleDetector:
                 self._new_past(length) if view == "level" else past
                 for past, (view, *_, length) in zip(self.past, self.cells, strict=True)
             ]
+            for c, sizes in self.sizes_of.items():
+                if self.cells[c][0] == "level":
+                    sizes.forget()
+            for level in self.relative_levels:
+                level.forget()
+        for f, value in enumerate(values):
+            self._enter_phase(f, value)
         levels = [level.update(value) for level, value in zip(self.levels, values, strict=False)]
         relations = [relation.update(values) for relation in self.relations]
         scores = []
@@ -724,6 +855,46 @@ class OracleDetector:
         ]
         return logs[0], -logs[1], steps[-1]
 
+    def _enter_phase(self, f, value):
+        """The noise of a feature goes on in its season."""
+        season = self.noise_seasons[f]
+        anew, begins = season.enter(value, self.levels[f].noise if self.levels else 0)
+        if anew:
+            self.relative_levels[f].forget()
+        for c, sizes in self.sizes_of.items():
+            if self.cells[c][1] == f and anew:
+                sizes.forget()
+            elif self.cells[c][1] == f and begins:
+                sizes.ask(season)
+
+    def _relate(self, scores, sizes, surprises):
+        """What each score is expected to be, the relative levels, and the surprises with those of relative scores."""
+        expected, levels, found = {}, {}, list(surprises)
+        for c, (view, f, _, length) in enumerate(self.cells):
+            if f is None or math.isnan(sizes[c]):
+                continue
+            of_sizes = self.sizes_of.get(c)
+            if of_sizes is not None:
+                of_values = not (self.scaled and view == "error") and self.noise_seasons[f].step < math.inf
+                least = self.noise_seasons[f].step / 2 if of_values else 0.0
+                expected[c] = of_sizes.expected(self.noise_seasons[f], least)
+                past, relative, stretch, every = of_sizes.relative, sizes[c] / expected[c], 1, 1
+            elif view == "level" and length == LONG:
+                alone = next(one for one, cell in enumerate(self.cells) if cell[:3] == ("level", f, 0))
+                of_sizes, level = self.sizes_of[alone], self.relative_levels[f]
+                if of_sizes.speaks and not math.isnan(surprises[c]):
+                    relative = level.update(scores[alone] / expected[alone])
+                    levels[f] = relative = abs(relative) if self.side == "absolute" else relative
+                past, stretch, every = level.learned, 16, 4
+            else:
+                continue
+            if of_sizes.speaks and past and not math.isnan(surprises[c]) and not math.isnan(relative):
+                said = min(every * len(past) / (LEAST_LEARNED * math.sqrt(stretch)), 1.0)
+                trust = min(3.0 if stretch == 1 else 30.0, trusted(len(past)))
+                strange = surprise(np.array(past), np.ones(len(past)), single(relative), length=stretch, trust=trust)
+                found[c] = max(found[c], said * strange)
+        return expected, levels, found
+
     def _size(self, score, view):
         kept = single(score)
         return abs(kept) if self.side == "absolute" and view in SIDED else kept
@@ -740,6 +911,7 @@ class OracleDetector:
             # The mean over 16 only shows whether longer ones are over.
             surprises.append(part * strange if part and (view, stream) != ("level", 1) else math.nan)
             parts.append(part)
+        expected, levels, surprises = self._relate(scores, sizes, surprises)
         feature_p = [self._bonferroni(p, lambda feature, f=f: feature == f) for f in range(self.features)]
         votes, by_view = self._votes(surprises, heard)
         self.scored += bool(votes)
@@ -767,7 +939,7 @@ class OracleDetector:
             *self._unusual(scores, p, surprises, parts),
             [length for one, (*_, length) in zip(surprises, self.cells, strict=True) if not math.isnan(one)],
         )
-        self._learn(sizes, heard)
+        self._learn(sizes, heard, expected, levels)
         return {
             **found, "forecast": forecast, "evidence": evidence, "feature_p": feature_p,
             "feature_evidence": of_features, "views": by_view,
@@ -1005,10 +1177,10 @@ class OracleDetector:
         now = self.now.get(self.where, math.nan) * math.copysign(1.0, self.farthest)
         return not (self.farthest and now > abs(self.farthest) / 3)
 
-    def _learn(self, sizes, heard):
+    def _learn(self, sizes, heard, expected, levels):
         """What belongs to an incident that is no chance is not learned until it is accepted, nor what waited then."""
         if self.certain and self.settled <= self.accept_after:
-            for past in self.past:
+            for past in (*self.past, *self.relative_levels):
                 past.drop_pending()
             for part in (*self.shapes, *self.levels, *self.relations) if self.lasted > STRETCH else ():
                 part.forget()
@@ -1019,7 +1191,13 @@ class OracleDetector:
                 self._new_past(length) if view in SIDED and length > 1 else past
                 for past, (view, *_, length) in zip(self.past, self.cells, strict=True)
             ]
+            for level in self.relative_levels:
+                level.forget_levels()
             self.was_unlike = False
-        for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
+        for c, (size, past, (view, f, _, length)) in enumerate(zip(sizes, self.past, self.cells, strict=True)):
             if not math.isnan(size) and length in heard & self._heard():
                 past.learn(size)
+                if c in self.sizes_of:
+                    self.sizes_of[c].learn(size, expected[c], self.noise_seasons[f])
+                elif view == "level" and length == LONG and not math.isnan(levels.get(f, math.nan)):
+                    self.relative_levels[f].learn(levels[f])

@@ -106,6 +106,20 @@ def test_a_leak_that_is_repaired_agrees_with_the_oracle(steps):
 
 
 @pytest.mark.slow
+def test_noise_that_is_small_at_night_agrees_with_the_oracle():
+    """Its sizes depend on the phase: a fault at night is only found by relative scores."""
+    detector, oracle = both({"views": ("error", "movement", "level"), "alarm_rate": 0.01, "season": 48})
+    night = np.arange(1900) % 48 < 24
+    values = (np.where(night, 0.2, 1.0) * np.random.default_rng(4).normal(size=1900))[:, np.newaxis]
+    values[1780:1784] += 1.0
+    values[np.random.default_rng(5).random(values.shape) < 0.03] = np.nan
+    verdicts = detector.run(values).verdicts
+    agree(of_signal(verdicts), oracle.run(values))
+    assert all(one.speaks for one in oracle.sizes_of.values())
+    assert verdicts.alarm[1780:1784].any()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [3, full(5)])
 def test_a_broken_relation_agrees_with_the_oracle(features):
     """Features that depend on each other: one leaves the others and returns; one rests at first, one is always late."""

@@ -28,7 +28,8 @@ def watching(features=1, seed=0):
 @pytest.mark.slow
 @pytest.mark.parametrize("features", [1, full(3)])
 def test_a_signal_unlike_its_reference_is_in_an_incident_until_it_is_like_it_again(features):
-    detector = watching(features)
+    detector = Detector(features, **SETTINGS)
+    detector.learn_reference(season(3 * GOOD, 0, features))
     values = season(2600, 1, features)
     values[600:1800, 0] += 7
     verdicts = detector.run(values).verdicts

@@ -55,12 +55,12 @@ class Fleet(LazyFleet):
     Examples
     --------
     >>> import numpy as np
-    >>> fleet = Fleet(["pump", "fan"], alarm_rate=0.01)
+    >>> fleet = Fleet(["pump", "fan"], alarm_rate=0.001)
     >>> verdicts = fleet.run_arrays(np.random.default_rng(0).normal(size=(700, 2)))
     >>> verdicts.p.shape
     (700, 2)
     >>> fleet
-    Fleet of 2 signals: pump, fan; alarm rate 0.01; observations: 1,400; incidents: 0
+    Fleet of 2 signals: pump, fan; alarm rate 0.001; observations: 1,400; incidents: 0
     """
 
     @takes_signals_and_settings(FleetSettings)

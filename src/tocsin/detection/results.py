@@ -42,7 +42,7 @@ class Result:
     >>> from tocsin import Detector
     >>> values = np.random.default_rng(0).normal(size=1000)
     >>> values[800] = 9.0
-    >>> result = Detector(alarm_rate=0.005).run(values)
+    >>> result = Detector(alarm_rate=0.002).run(values)
     >>> result.alarm.shape, np.flatnonzero(result.alarm)[0]
     ((1000,), np.int64(800))
     >>> result.incident_list[0].explanation

@@ -54,7 +54,7 @@ def test_the_samples_work_unchanged(monitor: tuple[str, str], series: list[TimeS
     assert len(whole.expected_values) == len(whole.upper_margins) == len(whole.severity) == 700
     newest = client.detect_univariate_last_point(request)
     assert not newest.is_anomaly
-    assert newest.suggested_window == 584
+    assert newest.suggested_window == 268
     change = client.detect_univariate_change_point(
         UnivariateChangePointDetectionOptions(series=series, granularity=TimeGranularity.DAILY)
     )
@@ -70,7 +70,7 @@ def test_errors_are_those_that_the_client_knows(monitor: tuple[str, str], series
     assert refused.value.status_code == 400
     assert refused.value.model.code == "InvalidSeries"
     assert "5 points are too few" in refused.value.model.message
-    assert "from 284 points on" in refused.value.model.message
+    assert "from 268 points on" in refused.value.model.message
     with pytest.raises(ClientAuthenticationError):
         AnomalyDetectorClient(address, AzureKeyCredential("wrong")).detect_univariate_last_point(
             UnivariateDetectionOptions(series=series)

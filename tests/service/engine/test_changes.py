@@ -248,8 +248,8 @@ def test_a_longer_memory_is_rebuilt_from_more_observations(tmp_path: Path) -> No
         made.engine.signals.configure("a", detector=rare).result(20)
         detector = oracle(**rare)
         sizes = detector.fleet.settings.sizes
-        remembered = sizes.view_warm_up + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
-        assert 5000 < remembered < 5600
+        remembered = detector.fleet.least_reference + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
+        assert 5000 < remembered < 5600, remembered
         assert made.engine.status("a").observations == remembered
 
 

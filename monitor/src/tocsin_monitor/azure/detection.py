@@ -52,7 +52,9 @@ def detect_change_points(request: ChangePointRequest) -> dict[str, Any]:
     values, steps = request.on_grid()
     rate = rate_of(100.0 * request.threshold + _THRESHOLD_LACKS)
     detector = Detector(alarm_rate=rate)
-    _check_length(values, detector.warm_up + 1, rate, f"threshold {request.threshold:g}")
+    # However early alarms are possible, a rate means nothing on series that all are shorter than one false alarm takes.
+    needed = math.ceil(1 / rate) if 1 / rate > MOST else detector.warm_up + 1
+    _check_length(values, needed, rate, f"threshold {request.threshold:g}")
     result = _run(detector, values)
     lasting = _STRETCH + (request.stable_trend_window or _LASTING)
     changes = np.isin(steps, [one.first for one in result.incident_list if one.last - one.first >= lasting])

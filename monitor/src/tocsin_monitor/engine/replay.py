@@ -364,8 +364,9 @@ def _begin_anew(
 
 def rebuilt_from(signal: MonitoredSignal) -> int:
     """How many of the newest observations a detector takes that is built anew."""
-    sizes = signal.block.fleet.settings.sizes
-    remembered = sizes.view_warm_up + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
+    fleet = signal.block.fleet
+    sizes = fleet.settings.sizes
+    remembered = fleet.least_reference + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
     return max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
 
 

@@ -24,6 +24,19 @@ from tocsin.conformal.kernels import (
     unweighted_p,
 )
 from tocsin.constants import Constants
+from tocsin.detection.evidence.sizes import (
+    EVERY,
+    TRUST,
+    ExpectedSizes,
+    depend_on_phase,
+    enter_phase,
+    expected_size,
+    forget_relative_levels,
+    forget_sizes,
+    learn_relative_level,
+    learn_size,
+    relative_level,
+)
 from tocsin.detection.incidents.rules import (
     CALM,
     CERTAIN,
@@ -52,8 +65,9 @@ Array = NDArray[Any]
 _inner = inner()
 _exact = compiled(
     with_files=(
-        "conformal/kernels.py", "constants.py", "detection/incidents/rules.py", "detection/incidents/verdict.py",
-        "detection/settings/alarm_rate.py", "detection/views/archive.py", "detection/views/view.py",
+        "conformal/kernels.py", "constants.py", "detection/evidence/sizes.py", "detection/incidents/rules.py",
+        "detection/incidents/verdict.py", "detection/settings/alarm_rate.py", "detection/views/archive.py",
+        "detection/views/view.py",
     )
 )  # fmt: skip
 
@@ -73,6 +87,8 @@ class ScoreColumns(NamedTuple):
     folded: Array  # whether its size is what counts, and its sign only tells the side
     holds: Array  # whether an incident stays open while it is unusual
     place: Array  # among the learned streams of a signal, or among those in windows
+    of_values: Array  # whether it is in the unit of the values
+    relative_of: Array  # the column of single scores whose relative mean over a short stretch shares its vote, or -1
 
 
 class StretchStreams(NamedTuple):
@@ -105,6 +121,7 @@ class RankedStreams(NamedTuple):
     """All streams in which scores are ranked."""
 
     learned: LearnedStreams  # scores of single observations
+    sizes: ExpectedSizes  # of the same
     window: StretchStreams  # scores of longer stretches
     final: FixedStreams  # evidence
 
@@ -115,6 +132,7 @@ class Work(NamedTuple):
     p: Array
     nats: Array
     some: Array
+    expected: Array  # the size of a score of a single observation; of a level, the relative one
     votes: Array
     gradient: Array
     scratch: Array
@@ -226,7 +244,7 @@ def _size(score: float, folded: bool) -> float:
 @_inner
 def trusted(total: float, constants: Constants) -> float:
     """How far the tail of scores of this total weight is trusted: few values say little about how it decays."""
-    return min(constants.trust, constants.tail * np.sqrt(total))
+    return float(min(constants.trust, constants.tail * np.sqrt(total)))
 
 
 @_inner
@@ -284,7 +302,83 @@ def _wait(k: int, score: float, length: int, window: StretchStreams) -> None:
 @_inner
 def _part_said(known: int, length: int, constants: Constants) -> float:
     """The part of its surprise with which a score votes: all of it, once it is ranked among enough past scores."""
-    return min(np.float64(known * _kept_every(length)) / (constants.least * np.sqrt(np.float64(length))), 1.0)
+    return float(min(known * _kept_every(length) / (constants.least * np.sqrt(np.float64(length))), 1.0))
+
+
+@_inner
+def _compare_relative(
+    score: float, ring: Array, learned: int, every: int, length: int, window: StretchStreams, constants: Constants
+) -> float:
+    """The surprise with which a relative score votes: it is ranked among the newest ones, every so many of which are
+    kept."""
+    lags = min(learned, ring.shape[0])
+    if lags == 0 or np.isnan(score):
+        return 0.0
+    past, weight, total = ring[:lags], window.weights[:lags], window.cumulative[lags]
+    kept = np.float64(np.float32(score))
+    p = unweighted_p(past, kept)
+    trust = min(TRUST, trusted(total, constants)) if length == 1 else trusted(total, constants)
+    nats = surprise(p, past, weight, total, kept, length, constants.tail, trust)
+    return float(nats * _part_said(every * lags, length, constants))
+
+
+@_inner
+def _relative_nats(
+    signal: int, c: int, scores: Array, layout: RankingLayout, streams: RankedStreams, expected: Array
+) -> float:
+    """The surprise of a score relative to its expected size; 0 if it says nothing.
+
+    A level over a long stretch is joined by the relative one over a short stretch, which is left in `expected`.
+    """
+    columns, sizes, constants = layout.columns, streams.sizes, layout.rules.constants
+    single = columns.relative_of[c] if columns.length[c] > 1 else c
+    if single < 0:
+        return 0.0
+    k = signal * layout.learned_streams + columns.place[single]
+    if not sizes.speaks[k]:
+        return 0.0
+    if single == c:
+        relative = _size(scores[c], columns.folded[c]) / expected[c]
+        return _compare_relative(relative, sizes.relative[k], sizes.learned[k], 1, 1, streams.window, constants)
+    k = signal * layout.features + columns.feature[c]
+    level = relative_level(k, scores[single] / expected[single], sizes)
+    expected[c] = _size(level, columns.folded[c])
+    return _compare_relative(
+        expected[c], sizes.levels[k], sizes.entered[k, 1], EVERY, sizes.newest.shape[1], streams.window, constants
+    )
+
+
+@_inner
+def _enter_phases(
+    signal: int, values: Array, periods: Array, layout: RankingLayout, sizes: ExpectedSizes
+) -> None:  # fmt: skip
+    """Go on by one observation in the season of each feature; at its end, ask whether sizes depend on the phase."""
+    columns = layout.columns
+    for f in range(periods.shape[0]):
+        season = sizes.seasons[signal, f]
+        anew = enter_phase(values[f], periods[f], season, sizes.steps[signal, f])
+        if not anew and (periods[f] == 0 or season[1] > 0):
+            continue
+        if anew:
+            forget_relative_levels(signal * layout.features + f, sizes)
+        for c in range(columns.length.shape[0]):
+            if columns.length[c] == 1 and columns.feature[c] == f:
+                k = signal * layout.learned_streams + columns.place[c]
+                if anew:
+                    forget_sizes(k, sizes)
+                else:
+                    sizes.speaks[k] = depend_on_phase(k, season, sizes)
+
+
+@_inner
+def _expected(signal: int, c: int, k: int, columns: ScoreColumns, sizes: ExpectedSizes) -> float:
+    """The expected size of a score of a single observation: half a step of the values, at least."""
+    f = columns.feature[c]
+    if f < 0:
+        return np.nan
+    step = sizes.steps[signal, f, 0]
+    least = 0.5 * step if columns.of_values[c] and step < np.inf else 0.0
+    return expected_size(k, sizes.seasons[signal, f], least, sizes)
 
 
 @_inner
@@ -293,17 +387,20 @@ def _rank(signal: int, scores: Array, layout: RankingLayout, streams: RankedStre
     columns, constants, p, nats = layout.columns, layout.rules.constants, work.p, work.nats
     for c in range(scores.shape[0]):
         score = _size(scores[c], columns.folded[c])
-        p[c], nats[c] = np.nan, np.nan
+        p[c], nats[c], work.expected[c] = np.nan, np.nan, np.nan
         if np.isnan(score):
             continue
         length = columns.length[c]
         if length == 1:
             k = signal * layout.learned_streams + columns.place[c]
             p[c], nats[c], known = _compare_learned(k, score, streams.learned, constants)
+            work.expected[c] = _expected(signal, c, k, columns, streams.sizes)
         else:
             k = signal * layout.window_streams + columns.place[c]
             p[c], nats[c], known = _compare(k, score, length, streams.window, constants)
         nats[c] = nats[c] * _part_said(known, length, constants) if columns.vote[c] >= 0 and known > 0 else np.nan
+        if columns.feature[c] >= 0 and not np.isnan(nats[c]):
+            nats[c] = max(nats[c], _relative_nats(signal, c, scores, layout, streams, work.expected))
 
 
 @_inner
@@ -491,9 +588,11 @@ def _learn(
         return False
     if counters[CERTAIN] == 1 and counters[SETTLED] <= layout.rules.accept_after:
         window.waited[signal * layout.window_streams : (signal + 1) * layout.window_streams] = 0
+        streams.sizes.entered[signal * layout.features : (signal + 1) * layout.features, 2] = 0
         return bool(counters[LASTED] > layout.rules.returned)
     if counters[UNLIKE] == 1 and counters[SETTLED] > layout.rules.accept_after:
         _forget_levels(signal, layout, window)
+        streams.sizes.entered[signal * layout.features : (signal + 1) * layout.features, 1] = 0
         counters[UNLIKE] = 0
     for c in range(scores.shape[0]):
         score = _size(scores[c], columns.folded[c])
@@ -503,17 +602,26 @@ def _learn(
             k = signal * layout.learned_streams + columns.place[c]
             learned.counters[k, SEEN] += 1
             learn_score(k, score, work.p[c], learned, work.gradient, work.scratch)
+            if columns.feature[c] >= 0:
+                season = streams.sizes.seasons[signal, columns.feature[c]]
+                learn_size(k, score, work.expected[c], season, streams.sizes)
         else:
             _wait(signal * layout.window_streams + columns.place[c], score, columns.length[c], window)
+            if not np.isnan(work.expected[c]):
+                learn_relative_level(signal * layout.features + columns.feature[c], work.expected[c], streams.sizes)
     return False
 
 
 @_exact
 def judge(
-    scores: Array, deviates: Array, rows: Array, first: int, last: int, layout: RankingLayout, streams: RankedStreams,
-    memory: SignalMemory, recall: Recall, work: Work, numbers: Array, marks: Array,
+    scores: Array, values: Array, periods: Array, deviates: Array, rows: Array, first: int, last: int,
+    layout: RankingLayout, streams: RankedStreams, memory: SignalMemory, recall: Recall, work: Work, numbers: Array,
+    marks: Array,
 ) -> None:  # fmt: skip
-    """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them."""
+    """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them.
+
+    They are of the values `[T, N, F]`; `periods[N, F]` are those of their seasons.
+    """
     rules, features, steps = layout.rules, layout.features, scores.shape[0]
     for n in range(first, last):
         signal = rows[n]
@@ -523,6 +631,7 @@ def judge(
             number[RATE] = np.nan
             longest = _longest_heard(rules, counters)
             counters[COOLDOWN] = max(counters[COOLDOWN] - 1, 0)
+            _enter_phases(signal, values[t, n], periods[n], layout, streams.sizes)
             _rank(signal, score, layout, streams, work)
             number[P] = _bounds_of_features(work.p, layout.columns, number[NUMBERS : NUMBERS + features])
             evidence = _merge(signal, longest, layout, memory, work, number[NUMBERS + 2 * features :])

@@ -144,7 +144,9 @@ class Pipeline:
             self._forget_renewed(session, columns)
             if steps * count > 1:  # else the part is no copy
                 scores[:, :, columns] = part.reshape(steps, count, columns.stop - columns.start)
-        judged = self.ranking.run(scores, rows, deviating(seen, self.settings))
+        judged = self.ranking.run(
+            scores, rows, deviating(seen, self.settings), seen.values, self._seasons_of_noise(rows)
+        )
         if np.count_nonzero(judged.faulty):
             for session in self._views:
                 session.forget(judged.faulty, rows)
@@ -259,6 +261,13 @@ class Pipeline:
         if rows is self.everything:
             return self._all_series
         return (rows[:, np.newaxis] * self.features + np.arange(self.features)).reshape(-1)
+
+    def _seasons_of_noise(self, rows: Rows) -> NDArray[np.int64]:
+        """The period of the noise of each feature, `(N, F)`, in observations; 0 if it has none."""
+        if self._level is None:
+            return np.zeros((rows.size, self.features), dtype=np.int64)
+        session: Any = self._views[self._level]
+        return np.asarray(session.seasons_of_noise[rows])
 
     @property
     def _periods(self) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from tocsin.conformal.scorer import Floats, Mask, thread_pool
 from tocsin.constants import constants
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.views import View
+from tocsin.detection.views.level import LevelView
 from tocsin.detection.views.view import LONG, Past
 
 Rows = NDArray[np.intp]
@@ -108,15 +109,16 @@ class Ranking:
             waited=np.zeros(self.window.streams, dtype=np.int64),
             back=np.zeros(self.window.streams),
         )
+        self._sizes = make_sizes(settings, signals, self.scorer.streams)
         self._streams = kernels.RankedStreams(
-            learned=self.scorer.kernel_streams, window=window, final=self.final.kernel_streams
+            learned=self.scorer.kernel_streams, sizes=self._sizes, window=window, final=self.final.kernel_streams
         )
         self._votes = int(self._columns.vote.max()) + 1
         self._layout = kernels.RankingLayout(self._columns, self._rules, self.features, learned, alike)
         self._work = [self._new_work() for _ in range(settings.threads)]
 
     def _new_work(self) -> Any:
-        by_score = (np.empty(self.width) for _ in range(3))
+        by_score = (np.empty(self.width) for _ in range(4))
         return self._kernels.Work(*by_score, np.empty(self._votes), *self.scorer.new_scratch())
 
     def _score_columns(self) -> Any:
@@ -128,9 +130,10 @@ class Ranking:
             for feature in (-1,) if view.joint else range(self.features):
                 for index, stream in enumerate(view.streams):
                     own = vote + [one.votes for one in view.streams[:index]].count(True) if stream.votes else -1
-                    cells.append((own, number, feature, index, stream.length, view.sided, stream.holds))
+                    unit = not (view.forecasts and self.settings.scaled)
+                    cells.append((own, number, feature, index, stream.length, view.sided, stream.holds, unit))
             vote += [stream.votes for stream in view.streams].count(True)
-        votes, views, features, streams, stretches, sided, holds = zip(*cells, strict=True)
+        votes, views, features, streams, stretches, sided, holds, of_values = zip(*cells, strict=True)
         lengths = np.array(stretches, dtype=np.int64)
         single = lengths == 1
         place = np.where(single, np.cumsum(single), np.cumsum(~single)) - 1
@@ -144,11 +147,24 @@ class Ranking:
             folded=np.array(sided) & both,
             holds=np.array(holds),
             place=place,
+            of_values=np.array(of_values),
+            relative_of=self._relative_levels(np.array(views), np.array(features), lengths),
         )
 
-    def run(self, scores: Floats, rows: Rows, deviates: Mask) -> RankedObservations:
+    def _relative_levels(self, views: Rows, features: Rows, lengths: Rows) -> Rows:
+        """For the level of each feature over a long stretch, the column of its single distances; else -1."""
+        of_level = np.array([view.name == LevelView.name for view in self.views])[views]
+        found = np.full(lengths.size, -1)
+        for c in np.flatnonzero(of_level & (lengths == constants().long)):
+            found[c] = np.flatnonzero(of_level & (features == features[c]) & (lengths == 1))[0]
+        return found
+
+    def run(
+        self, scores: Floats, rows: Rows, deviates: Mask, values: Floats, periods: NDArray[np.int64]
+    ) -> RankedObservations:
         """Judge the scores `[T, N, width]` of the signals `rows` and learn from them.
 
+        They are of the values `[T, N, F]`, whose noise has a season of `periods[N, F]` observations; 0 for none.
         `deviates[T, N, F]` says where a feature is far enough from its forecast to alarm; empty if that is everywhere.
         """
         kernels, features = self._kernels, self.features
@@ -160,8 +176,8 @@ class Ranking:
 
         def work(thread: int) -> None:
             kernels.judge(
-                scores, deviates, rows, edges[thread], edges[thread + 1], self._layout, self._streams, self._memory,
-                self._recall, self._work[thread], numbers, marks,
+                scores, values, periods, deviates, rows, edges[thread], edges[thread + 1], self._layout, self._streams,
+                self._memory, self._recall, self._work[thread], numbers, marks,
             )  # fmt: skip
 
         others = [] if threads == 1 else [thread_pool(threads - 1).submit(work, one) for one in range(1, threads)]
@@ -210,6 +226,10 @@ class Ranking:
             scorer.copy_from(streams, new[name == "window"])
             if name == "window":
                 self._streams.window.waited[streams] = 0
+                levels = of_scores.feature[columns][of_scores.relative_of[columns] >= 0]
+                self._kernels.forget_relative_levels(self._by_feature(rows, levels), self._sizes)
+            else:
+                self._kernels.forget_sizes(streams, self._sizes)
 
     def learned_weights(self, signal: int) -> NDArray[Any]:
         """The weights over the past `(features, streams of a feature, window)` of one signal, where they are learned.
@@ -324,7 +344,7 @@ class Ranking:
         window = self._streams.window
         scorers = (self.scorer, self.window, self.final)
         arrays = (window.waiting, window.waited, window.back)
-        return sum(scorer.nbytes for scorer in scorers) + nbytes_of(*arrays, self._memory)
+        return sum(scorer.nbytes for scorer in scorers) + nbytes_of(*arrays, self._memory, self._sizes)
 
     def open(self, signal: int) -> bool:
         """Whether an incident of the signal is open."""
@@ -372,8 +392,13 @@ class Ranking:
         scorers = (("scorer", self.scorer), ("window", self.window), ("final", self.final))
         return [(name, scorer, streams(scorer)) for name, scorer in scorers]
 
+    def _by_feature(self, rows: Rows, features: Rows) -> Rows:
+        return np.asarray(rows[:, np.newaxis] * self.features + features).reshape(-1)
+
     def _arrays(self, rows: Rows) -> list[tuple[str, NDArray[Any], Rows]]:
-        streams = {name: chosen for name, _, chosen in self._scorers(rows)}["window"]
+        chosen = {name: streams for name, _, streams in self._scorers(rows)}
+        streams, single, sizes = chosen["window"], chosen["scorer"], self._sizes
+        every = self._by_feature(rows, np.arange(self.features))
         return [
             ("pending", self._streams.window.waiting, streams),
             ("pending count", self._streams.window.waited, streams),
@@ -384,6 +409,17 @@ class Ranking:
             ("thresholds", self._memory.thresholds, rows),
             ("reference middles", self._memory.middles, rows),
             ("reference reach", self._memory.reach, rows),
+            ("seasons of sizes", sizes.seasons, rows),
+            ("steps of values", sizes.steps, rows),
+            ("sizes", sizes.means, single),
+            ("size counts", sizes.counts, single),
+            ("sizes differ", sizes.speaks, single),
+            ("relative scores", sizes.relative, single),
+            ("relative count", sizes.learned, single),
+            ("newest relative", sizes.newest, every),
+            ("relative levels", sizes.levels, every),
+            ("relative levels waiting", sizes.waiting, every),
+            ("relative levels count", sizes.entered, every),
         ]
 
 
@@ -415,6 +451,13 @@ def make_scorers(
         prior="extend",
     )
     return scorer, SlidingWindow(alike, window=sizes.window), SlidingWindow(signals, window=sizes.final)
+
+
+def make_sizes(settings: DetectorSettings, signals: int, streams: int) -> Any:
+    """The expected sizes of scores of single observations, which are so many streams of all signals together."""
+    from tocsin.detection.evidence.sizes import nothing_known
+
+    return nothing_known(signals, len(settings.feature_names), streams, settings.sizes.window, constants().short)
 
 
 def _no_past() -> Past:

@@ -16,7 +16,7 @@ from tocsin.detection.views.view import MOST_AT_ONCE
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled(with_files=("conformal/kernels.py", "constants.py"))
+_exact = compiled(with_files=("conformal/kernels.py", "constants.py", "detection/settings/alarm_rate.py"))
 
 # Columns of a signal's counters.
 SCORED = 0  # observations with a score
@@ -168,7 +168,7 @@ def evidence_tail(values: Array, constants: Constants) -> tuple[float, float, fl
 @_exact
 def known_blocks(signal: int, memory: SignalMemory) -> Array:
     """The highest evidence of past blocks; at first, of those that stand in for them, see `usual_maxima`."""
-    blocks = memory.blocks[signal]
+    blocks: Array = memory.blocks[signal]
     return blocks[: min(max(memory.counters[signal, BLOCKS], np.int64(STAND_IN)), blocks.shape[0])]
 
 

@@ -29,7 +29,9 @@ class PaperRanking(Ranking):
         self._judged = np.zeros(signals, dtype=np.int64)  # observations with a p-value
         self._alarming = np.zeros(signals, dtype=np.int64)  # whether the last observation alarmed
 
-    def run(self, scores: Floats, rows: Rows, deviates: Mask) -> RankedObservations:
+    def run(
+        self, scores: Floats, rows: Rows, deviates: Mask, values: Floats, periods: NDArray[np.int64]
+    ) -> RankedObservations:
         """Judge the errors `[T, N, width]` of the signals `rows` and learn from them."""
         steps, count = scores.shape[:2]
         errors = scores.reshape(steps, count, self.features, self.scoring.horizons)

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from tocsin.arrays import nbytes_of
 from tocsin.detection.evidence.pipeline import make_stages
-from tocsin.detection.evidence.ranking import count_streams, make_scorers, most_waiting
+from tocsin.detection.evidence.ranking import count_streams, make_scorers, make_sizes, most_waiting
 from tocsin.detection.paper.scoring import HorizonScoring
 from tocsin.detection.settings.detector_settings import DetectorSettings, code_of
 from tocsin.detection.views.view import MOST_AT_ONCE
@@ -18,7 +19,7 @@ def memory_bytes(settings: DetectorSettings) -> int:
     do not count.
 
     >>> memory_bytes(DetectorSettings(preset="light")) // 1000
-    277
+    291
     """
     features = len(settings.feature_names)
     if settings.is_paper:
@@ -29,8 +30,10 @@ def memory_bytes(settings: DetectorSettings) -> int:
     one, two = (make_scorers(settings, count, count, count) for count in (1, 2))
     # Single numbers besides the arrays are ignored, unless there are many.
     scorers = zip(one, two, (learned, alike, 1), strict=True)
-    total = sum(count * (larger.nbytes - smaller.nbytes) for smaller, larger, count in scorers)
+    total = sum(count * int(more.nbytes - less.nbytes) for less, more, count in scorers)
     total += 4 * alike * most_waiting(views) + 8 * sizes.blocks
+    smaller, larger = (nbytes_of(make_sizes(settings, count, count * learned)) for count in (1, 2))
+    total += larger - smaller
     side = code_of(settings.nonconformity)
     total += sum(_each(lambda count, view=view: view.open(count, features, side)) for view in views)  # type: ignore[misc]
     return total + _of_forecasts(settings)

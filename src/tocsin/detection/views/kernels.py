@@ -291,6 +291,7 @@ class LevelMemory(NamedTuple):
     sums: Array  # (signals, features), of the known values in the current block
     known: Array  # (signals, features), how many these are
     periods: Array  # (signals, features), of the season; 0 if there is none
+    noise_periods: Array  # of the season of the noise: that of the values or, without one, of how much they move
     centres: Array  # (signals, features), the usual level of a signal without a season; NaN if it has none
     spreads: Array  # (signals, features), the usual distance from what is usual
     newest: Array  # (signals, features, .), a ring of the newest distances

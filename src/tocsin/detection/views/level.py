@@ -38,6 +38,8 @@ OUTSIDE = 2.0
 # values usually are from these. A level is elsewhere if it is this many times as far away as that. Most values of most
 # parts must not be elsewhere: a signal that is switched on and off has no regimes.
 PARTS, PART, ELSEWHERE, MOST = 4, 128, 6.0, 0.9
+# How much a signal moves is the mean over so many steps.
+STEPS = 4
 # How many changes of the calendar are kept: a holiday is two, and clocks change twice a year.
 CHANGES = 32
 # How many observations each value of a ring is the mean of.
@@ -116,6 +118,7 @@ class LevelSession(ViewSession):
             sums=np.zeros(shape),
             known=np.zeros(shape, dtype=np.int64),
             periods=np.zeros(shape, dtype=np.int64),
+            noise_periods=np.zeros(shape, dtype=np.int64),
             centres=np.full(shape, np.nan),
             spreads=np.zeros(shape),
             newest=np.full((*shape, lengths[-2]), np.nan),
@@ -191,7 +194,10 @@ class LevelSession(ViewSession):
             # What looked like a fault may have been the season.
             memory.fine_faults[signal, f], memory.coarse_faults[signal, f] = 0, 0
             self._forget(signal, f)
-        memory.periods[signal, f] = period
+        noise = period
+        if self._seasons is None:
+            noise = _season_of_noise(fine, self._calendar_periods, int(memory.noise_periods[signal, f]), period)
+        memory.periods[signal, f], memory.noise_periods[signal, f] = period, noise
 
     def _forget(self, signal: int, f: int) -> None:
         """Forget distances: they mean something else from now on."""
@@ -229,6 +235,11 @@ class LevelSession(ViewSession):
     def seasonal(self) -> Mask:
         """Which features of which signals have a season."""
         return np.asarray(self._memory.periods > 0)
+
+    @property
+    def seasons_of_noise(self) -> NDArray[np.int64]:
+        """The period of each feature's noise in observations, 0 if it has none."""
+        return np.asarray(self._memory.noise_periods)
 
     @property
     def periods(self) -> NDArray[np.int64]:
@@ -313,6 +324,24 @@ def _in_order(ring: NDArray[Any], count: int) -> Floats:
     """What a ring holds after this many values, the oldest first."""
     size = ring.shape[0]
     return np.asarray(ring[:count] if count <= size else np.roll(ring, -(count % size)), dtype=np.float64)
+
+
+def _season_of_noise(fine: Floats, calendar: Sequence[int], present: int, period: int) -> int:
+    """The period of how much values move; that of the values themselves, if it is a multiple or there is no other.
+
+    Large steps would hide it, and so would how much one step differs from the next.
+    """
+    steps = np.abs(np.diff(fine))
+    there = steps[np.isfinite(steps)]
+    if not there.any():
+        return period
+    logs = np.log(np.maximum(steps, 1e-3 * there.mean()))
+    moves = np.convolve(logs, np.full(STEPS, 1.0 / STEPS), "valid")
+    coarse = moves[moves.size % BLOCK :].reshape(-1, BLOCK).mean(axis=1)
+    # Neighbouring means are alike, which is no season.
+    found = find_season(moves, coarse, BLOCK, calendar, present if present > 2 * STEPS else 0)
+    multiple = found * max(round(period / found), 1) if found else period
+    return period if abs(period - multiple) <= CLOSE * period else found
 
 
 def _level(values: Floats) -> float:
