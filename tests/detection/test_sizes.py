@@ -108,6 +108,15 @@ def test_small_faults_are_found_at_night_alone(nonconformity):
     assert found["none"] < 0.3
 
 
+def test_the_band_is_narrow_at_night():
+    values, night = nights(4000, seed=3)
+    verdicts = Detector(preset="light", alarm_rate=0.001).run(values[:, 0]).verdicts
+    wide = (verdicts.high - verdicts.low)[-960:, 0, 0]
+    usual = verdicts.usual[-960:, 0, 0, 1]
+    for width in (wide, usual):
+        assert np.median(width[night[-960:]]) < 0.6 * np.median(width[~night[-960:]])
+
+
 @pytest.mark.parametrize("settings", [{}, full({"nonconformity": "low"}), full({"scaled": True, "forecaster": "mean"})])
 def test_the_sizes_agree_with_the_oracle(settings):
     """With missing values and spikes, until relative scores have been ranked for long."""

@@ -89,6 +89,7 @@ class ScoreColumns(NamedTuple):
     place: Array  # among the learned streams of a signal, or among those in windows
     of_values: Array  # whether it is in the unit of the values
     relative_of: Array  # the column of single scores whose relative mean over a short stretch shares its vote, or -1
+    shown: Array  # (features, 2): the columns whose expected sizes are told, of the error and of the level, or -1
 
 
 class StretchStreams(NamedTuple):
@@ -150,7 +151,7 @@ class Gaps(NamedTuple):
 
 
 # Where the results of an observation go. Few arrays with many columns: to hand one over takes as long as to score.
-# After the numbers: p of each feature, its evidence, then the largest vote of each view.
+# After the numbers: p of each feature, its evidence, two expected sizes, then the largest vote of each view.
 P, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4
 ALARM, WARM, OPENED, ESTIMATED, FAULTY, STATE = 0, 1, 2, 3, 4, 5
 CAUSE = 6  # the view, stream and feature with the largest vote
@@ -404,6 +405,17 @@ def _rank(signal: int, scores: Array, layout: RankingLayout, streams: RankedStre
 
 
 @_inner
+def _tell_sizes(signal: int, layout: RankingLayout, sizes: ExpectedSizes, work: Work, told: Array) -> None:
+    """The expected sizes of errors and levels, two of each feature; NaN where scores are not compared with them."""
+    columns = layout.columns
+    for f in range(layout.features):
+        for i in range(2):
+            c = columns.shown[f, i]
+            speaks = c >= 0 and sizes.speaks[signal * layout.learned_streams + columns.place[c]]
+            told[2 * f + i] = work.expected[c] if speaks else np.nan
+
+
+@_inner
 def _vote(columns: ScoreColumns, longest: int, work: Work, by_view: Array) -> int:
     """One vote for each stream of at most that length, and the largest of each view; returns how many vote."""
     nats, some, votes = work.nats, work.some, work.votes
@@ -634,7 +646,8 @@ def judge(
             _enter_phases(signal, values[t, n], periods[n], layout, streams.sizes)
             _rank(signal, score, layout, streams, work)
             number[P] = _bounds_of_features(work.p, layout.columns, number[NUMBERS : NUMBERS + features])
-            evidence = _merge(signal, longest, layout, memory, work, number[NUMBERS + 2 * features :])
+            _tell_sizes(signal, layout, streams.sizes, work, number[NUMBERS + 2 * features : NUMBERS + 4 * features])
+            evidence = _merge(signal, longest, layout, memory, work, number[NUMBERS + 4 * features :])
             of_features = number[NUMBERS + features : NUMBERS + 2 * features]
             _evidence_of_features(layout.columns, longest, rules.constants, work, of_features)
             number[EVIDENCE] = evidence
@@ -725,8 +738,10 @@ def _deviates(evidence: Array, deviates: Array) -> bool:
 
 
 @_exact
-def score_at(past: Array, weights: Array, total: float, wanted: float, constants: Constants) -> float:
-    """The score of a learned stream, roughly, whose surprise is `wanted`; infinite where nothing was learned."""
+def score_at(
+    past: Array, weights: Array, total: float, wanted: float, trust: float, constants: Constants
+) -> float:  # fmt: skip
+    """The score, roughly, whose surprise among these is `wanted`; infinite where nothing was learned."""
     if past.shape[0] == 0:
         return np.inf
     order = np.argsort(past)[::-1]
@@ -744,7 +759,7 @@ def score_at(past: Array, weights: Array, total: float, wanted: float, constants
         return largest
     # `surprise` grows by one nat for each decay of the tail, and more slowly further out.
     beyond = max(wanted - np.log(1.0 + total), 0.0)
-    return float(largest + decay * constants.trust * np.expm1(beyond / constants.trust))
+    return float(largest + decay * trust * np.expm1(beyond / trust))
 
 
 @_inner

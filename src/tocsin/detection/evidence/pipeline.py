@@ -58,11 +58,11 @@ class Pipeline:
         self.forecasters = settings.chosen_forecasters
         self._stages = make_stages(settings, signals, self.features)
         self.seen = np.zeros(signals, dtype=np.int64)
-        self._bounds = np.full((signals, self.features), np.inf)
+        self._bounds = np.full((signals, self.features, 2), np.inf)
         names = [view.name for view in self.views]
         self._level = names.index(LevelView.name) if LevelView.name in names else None
         streams = 0 if self._level is None else len(self.views[self._level].streams)
-        self._reach = np.full((signals, self.features, streams), np.inf)
+        self._reach = np.full((signals, self.features, streams + 1), np.inf)
         #: The rows of all signals. Passing this very array skips the work of selecting rows.
         self.everything = np.arange(signals)
         self._all_series = np.arange(signals * self.features)
@@ -151,7 +151,7 @@ class Pipeline:
             for session in self._views:
                 session.forget(judged.faulty, rows)
         self.seen[rows] += steps
-        forecast, low, high = self._band(seen, rows)
+        forecast, low, high = self._band(seen, rows, judged.sizes[..., 0])
         return Verdicts(
             value=seen.values,
             p=judged.p,
@@ -171,7 +171,7 @@ class Pipeline:
             evidence=judged.evidence,
             warm=judged.warm,
             state=judged.state,
-            usual=self._usual(seen.values, scores, rows),
+            usual=self._usual(seen.values, scores, rows, judged.sizes[..., 1]),
             seasonal=np.broadcast_to(self._seasonal(rows), seen.values.shape),
             began=self._onsets(judged, rows),
         )
@@ -192,15 +192,17 @@ class Pipeline:
             began[step, column] = earliest, latest
         return began
 
-    def _usual(self, values: Floats, scores: Floats, rows: Rows) -> Floats:
+    def _usual(self, values: Floats, scores: Floats, rows: Rows, sizes: Floats) -> Floats:
         """The usual value, from the distance of the value to it, and how far from it things usually are."""
         if self._level is None:
             return np.full((*values.shape, 2), np.nan)
         _, columns, (features, streams) = self._places[self._level]
         away = scores[:, :, columns].reshape(*scores.shape[:2], features, streams)[..., :1]
         usual = values[..., np.newaxis] - (-away if self.settings.nonconformity == "low" else away)
-        reach = np.broadcast_to(self._reach[rows], (*values.shape, streams))
-        return np.concatenate([usual, reach], axis=-1)
+        reach = np.broadcast_to(self._reach[rows], (*values.shape, streams + 1))
+        relative = reach[..., -1] * sizes
+        nearest = np.where(np.isfinite(relative), relative, reach[..., 0])
+        return np.concatenate([usual, nearest[..., np.newaxis], reach[..., 1:-1]], axis=-1)
 
     def _seasonal(self, rows: Rows) -> Mask:
         if self._level is None:
@@ -237,13 +239,14 @@ class Pipeline:
         """How many numbers are forecast after each observation of a feature."""
         return sum(stage.width for stage in self._stages)
 
-    def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:
+    def _band(self, seen: Seen, rows: Rows, sizes: Floats) -> tuple[Floats, Floats, Floats]:
         """The one-step forecast, and the values beyond which the errors alone are enough evidence for an alarm.
 
         The forecast is that of the first forecaster. The band lies around that of the last one, by whose one-step
-        errors it is known.
+        errors it is known. `sizes` are the expected ones of these.
         """
-        reach = self._bounds[rows]
+        bounds = self._bounds[rows]
+        reach = np.fmin(bounds[..., 0], bounds[..., 1] * sizes)
         if not seen.forecasts:
             forecast = np.full(seen.values.shape, np.nan)
             return forecast, forecast.copy(), np.broadcast_to(reach, forecast.shape).copy()

@@ -32,6 +32,7 @@ class RankedObservations(NamedTuple):
     views: Floats  # (T, N, V), in nats
     cause: NDArray[np.int16]  # (T, N, 3): view, stream, feature
     score: Floats  # (T, N)
+    sizes: Floats  # (T, N, F, 2), the expected ones of errors and of levels, NaN where they do not matter
     opened: NDArray[np.bool_]
     estimated: NDArray[np.bool_]
     evidence: Floats  # (T, N), in nats
@@ -149,7 +150,19 @@ class Ranking:
             place=place,
             of_values=np.array(of_values),
             relative_of=self._relative_levels(np.array(views), np.array(features), lengths),
+            shown=self._errors_and_levels(np.array(views), np.array(features), single),
         )
+
+    def _errors_and_levels(self, views: Rows, features: Rows, single: NDArray[np.bool_]) -> Rows:
+        """Of each feature, the columns of its last one-step error and of its level, or -1."""
+        # Given scores are their own errors.
+        of_errors = np.array([view.forecasts or self.settings.judges_scores for view in self.views])[views]
+        of_levels = np.array([view.name == LevelView.name for view in self.views])[views]
+        shown = np.full((self.features, 2), -1)
+        for f in range(self.features):
+            for i, chosen in enumerate((of_errors, of_levels)):
+                shown[f, i] = np.flatnonzero(chosen & single & (features == f)).max(initial=-1)
+        return shown
 
     def _relative_levels(self, views: Rows, features: Rows, lengths: Rows) -> Rows:
         """For the level of each feature over a long stretch, the column of its single distances; else -1."""
@@ -169,7 +182,7 @@ class Ranking:
         """
         kernels, features = self._kernels, self.features
         shape = scores.shape[:2]
-        numbers = np.empty((*shape, kernels.NUMBERS + 2 * features + len(self.views)))
+        numbers = np.empty((*shape, kernels.NUMBERS + 4 * features + len(self.views)))
         marks = np.empty((*shape, kernels.MARKS), dtype=np.int16)
         threads = max(min(self.settings.threads, rows.size), 1)
         edges = [rows.size * thread // threads for thread in range(threads + 1)]
@@ -192,7 +205,10 @@ class Ranking:
             warm=flags[..., kernels.WARM],
             feature_p=numbers[..., kernels.NUMBERS : kernels.NUMBERS + features],
             feature_evidence=numbers[..., kernels.NUMBERS + features : kernels.NUMBERS + 2 * features],
-            views=numbers[..., kernels.NUMBERS + 2 * features :],
+            sizes=numbers[..., kernels.NUMBERS + 2 * features : kernels.NUMBERS + 4 * features].reshape(
+                *shape, features, 2
+            ),
+            views=numbers[..., kernels.NUMBERS + 4 * features :],
             cause=marks[..., kernels.CAUSE : kernels.CAUSE + 3],
             calm=marks[..., kernels.CALM_FOR],
             score=numbers[..., kernels.SCORE],
@@ -245,13 +261,12 @@ class Ranking:
         return np.stack([own[columns.place[single & np.isin(columns.feature, (-1, f))]] for f in range(self.features)])
 
     def bounds(self, rows: Rows) -> Floats:
-        """How large the one-step error of each feature, `(N, F)`, may be before it alone is enough evidence.
+        """How large the one-step error of each feature may be before it alone is enough evidence, `(N, F, 2)`.
 
-        Infinite if nothing alarms yet, or no view has such a score.
+        The second number is in expected sizes. Infinite if nothing alarms yet, or no view has such a score.
         """
         kernels, columns, given = self._kernels, self._columns, self._rules.constants
-        bounds = np.full((rows.size, self.features), np.inf)
-        # Given scores are their own errors.
+        bounds = np.full((rows.size, self.features, 2), np.inf)
         of_errors = np.array([view.forecasts or self.settings.judges_scores for view in self.views])
         single = (columns.length == 1) & of_errors[columns.of_view]
         # The errors of single observations agree, and the other views see nothing.
@@ -262,22 +277,43 @@ class Ranking:
             evidence = self._least_evidence(signal)
             for c in np.flatnonzero(single & (columns.vote == columns.vote[single].max(initial=-1))):
                 if np.isfinite(evidence):
-                    past, weights, total = self.scorer.calibration_set(signal * width + columns.place[c])
-                    reach = kernels.score_at(past, weights, total, needed * evidence, given)
-                    bounds[n, max(columns.feature[c], 0)] = reach
+                    k, f = signal * width + columns.place[c], max(columns.feature[c], 0)
+                    past, weights, total = self.scorer.calibration_set(k)
+                    trust = kernels.trusted(total, given)
+                    bounds[n, f, 0] = kernels.score_at(past, weights, total, needed * evidence, trust, given)
+                    past = self._relative_scores(k)
+                    trust = min(trust, kernels.TRUST)
+                    alike = np.ones(past.size)
+                    bounds[n, f, 1] = kernels.score_at(past, alike, past.size, needed * evidence, trust, given)
         return bounds
 
+    def _relative_scores(self, k: int) -> Floats:
+        """The newest scores of a stream relative to their expected sizes; none while they do not matter."""
+        sizes = self._sizes
+        kept = min(int(sizes.learned[k]), sizes.relative.shape[1]) if sizes.speaks[k] else 0
+        return sizes.relative[k, :kept].astype(np.float64)
+
     def usual_reach(self, rows: Rows, columns: slice) -> Floats:
-        """How far nine of ten of these scores lie from 0 at most, `(N, F, streams)`; infinite while few are learned."""
-        of_scores = self._columns
+        """How far nine of ten of these scores lie from 0 at most, `(N, F, streams + 1)`; infinite while few are learned.
+
+        The last one is that of the first stream, in expected sizes.
+        """
+        of_scores, least = self._columns, self._rules.constants.least
         reach = np.full((rows.size, columns.stop - columns.start), np.inf)
         for c in range(columns.start, columns.stop):
             scorer = self.scorer if of_scores.length[c] == 1 else self.window
             streams = rows * (scorer.streams // self.signals) + of_scores.place[c]
-            learned = scorer.learned[streams] >= self._rules.constants.least
+            learned = scorer.learned[streams] >= least
             if learned.any():
                 reach[learned, c - columns.start] = scorer.quantile(0.1, streams[learned])
-        return reach.reshape(rows.size, self.features, -1)
+        relative = np.full((rows.size, self.features, 1), np.inf)
+        width = self.scorer.streams // self.signals
+        for n, signal in enumerate(rows):
+            for f, c in enumerate(of_scores.shown[:, 1]):
+                past = self._relative_scores(signal * width + of_scores.place[c])
+                if past.size >= least:
+                    relative[n, f, 0] = np.quantile(past, 0.9)
+        return np.concatenate([reach.reshape(rows.size, self.features, -1), relative], axis=-1)
 
     def _least_evidence(self, signal: int) -> float:
         """The evidence threshold for alarms; infinite if nothing alarms."""

@@ -58,6 +58,7 @@ class PaperRanking(Ranking):
             views=evidence[..., np.newaxis],
             cause=cause,
             score=score,
+            sizes=np.full((*feature_p.shape, 2), np.nan),
             opened=alarm & ~alarmed,
             estimated=nothing,
             evidence=evidence,
@@ -82,9 +83,13 @@ class PaperRanking(Ranking):
         return CONTEXT
 
     def bounds(self, rows: Rows) -> Floats:
-        """How large the one-step error of each feature, `(N, F)`, may be before its own p is below alpha."""
+        """How large the one-step error of each feature may be before its own p is below alpha, `(N, F, 2)`.
+
+        In expected sizes, the second number, nothing is.
+        """
         streams = self.scoring.streams(rows).reshape(rows.size, self.features, -1)[..., 0]
-        return self.scoring.scorer.quantile(self.settings.rate, streams.reshape(-1)).reshape(streams.shape)
+        reach = self.scoring.scorer.quantile(self.settings.rate, streams.reshape(-1)).reshape(streams.shape)
+        return np.stack([reach, np.full(reach.shape, np.inf)], axis=-1)
 
     def learned_weights(self, signal: int) -> NDArray[Any]:
         """The weights over the past, `(features, horizons, window)`, of one signal."""
