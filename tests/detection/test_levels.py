@@ -168,7 +168,7 @@ def test_an_onset_in_a_signal_that_steps_is_not_at_an_earlier_step():
     values[4400:] *= 1.02
     session = LevelView(()).open(1, 1, 0)
     session.run(Seen(values[:, :, np.newaxis], ()), np.array([0]), np.empty((len(values), 1, 1, 4)))
-    earliest, latest = session.onset(0, 0, 0, 2000)
+    earliest, latest = session.onset(0, 0, 0, 2000, 64)
     assert latest <= 99 <= earliest < 130
 
 

@@ -60,7 +60,7 @@ def onset_after(values, reference=None):
         session.run(Seen(piece, ()), rows, np.empty((*piece.shape, 4)))
         if first + 50 == reference:
             session.freeze(rows)
-    return session.onset(0, 0, ago=0, calm=1000)
+    return session.onset(0, 0, ago=0, calm=1000, stretch=16)
 
 
 def test_nothing_is_said_of_signals_without_a_level_or_with_a_reference():

@@ -184,11 +184,13 @@ class Pipeline:
             number, stream, feature = (int(one) for one in judged.cause[step, column])
             calm = int(judged.calm[step, column])
             view = self.views[max(number, 0)]
-            earliest, latest = min(view.streams[max(stream, 0)].length - 1, calm), 0
+            stretch = view.streams[max(stream, 0)].length
+            earliest, latest = min(stretch - 1, calm), 0
             if view.sided and not view.relates and self._level is not None:
                 session: Any = self._views[self._level]
                 ago = steps - 1 - int(step)
-                earliest, latest = session.onset(int(rows[column]), max(feature, 0), ago, calm) or (earliest, latest)
+                found = session.onset(int(rows[column]), max(feature, 0), ago, calm, stretch)
+                earliest, latest = found or (earliest, latest)
             began[step, column] = earliest, latest
         return began
 

@@ -28,8 +28,9 @@ FINE, COARSE, BLOCK = 10_240, 6_144, 8
 # How often the season and the level are looked for, in observations: at first often, then now and then. Later the
 # season, which takes longer to find, is looked for more seldom than the level.
 AT_FIRST, LATER = 10 * MOST_AT_ONCE, 40 * MOST_AT_ONCE
-# The farthest that an onset is looked for, and the shortest past that shows one.
-LONGEST_ONSET, SHORTEST_PAST = 2_048, 4 * MOST_AT_ONCE
+# The farthest that an onset is looked for, in observations and in stretches like the one that shows the change, and the
+# shortest past that shows one.
+LONGEST_ONSET, STRETCHES_BEFORE, SHORTEST_PAST = 2_048, 8, 4 * MOST_AT_ONCE
 # In a season, what was usual before the onset is the median of this many cycles.
 CYCLES_BEFORE = 3
 # A level is unlike a reference if it is further outside the range that it has there than this many times that range.
@@ -205,15 +206,16 @@ class LevelSession(ViewSession):
         self.renewed[signal] = True
         memory.newest[signal, f], memory.blocks[signal, f], memory.held[signal, f] = np.nan, np.nan, np.nan
 
-    def onset(self, signal: int, feature: int, ago: int, calm: int) -> tuple[int, int] | None:
+    def onset(self, signal: int, feature: int, ago: int, calm: int, stretch: int) -> tuple[int, int] | None:
         """How many observations ago the level began to change, at most and at least, seen `ago` observations ago.
 
-        There was no incident in the `calm` observations before. None if nobody can tell: there is too little past, the
-        signal has no usual level, or the past is a reference and ends before.
+        It was seen in the newest `stretch` observations, and would have been seen in as many long before. There was no
+        incident in the `calm` observations before. None if nobody can tell: there is too little past, the signal has no
+        usual level, or the past is a reference and ends before.
         """
         memory, count = self._memory, int(self._memory.counts[signal])
         past = _in_order(memory.fine[signal, feature], count)[: count - ago if count <= FINE else FINE - ago]
-        length = min(calm + 1, LONGEST_ONSET, past.size // 2)
+        length = min(calm + 1, LONGEST_ONSET, past.size // 2, STRETCHES_BEFORE * max(stretch, 2 * BLOCK))
         period = int(memory.periods[signal, feature])
         usual: Any = memory.centres[signal, feature]
         if past.size < SHORTEST_PAST or memory.frozen[signal] or (not period and np.isnan(usual)):
@@ -227,7 +229,10 @@ class LevelSession(ViewSession):
             known = np.isfinite(cycles).any(axis=0)
             usual = np.full(length, np.nan)
             usual[known] = np.nanmedian(cycles[:, known], axis=0)
-            return estimate_onset(past[-length:] - usual)
+            away = past[-length:] - usual
+            # One day is not quite like another: what counts is how far it is from where it was.
+            before = away[: max(length // 4, 1)]
+            return estimate_onset(away - (np.nanmedian(before) if np.isfinite(before).any() else 0.0))
         away = past[-length:] - usual
         return estimate_onset(away[-_since_elsewhere(away, memory.spreads[signal, feature]) :])
 
