@@ -15,9 +15,8 @@ from tocsin.detection.incidents.verdict import name_and_unit
 from tocsin.detection.views.view import length_text
 from tocsin.evaluation.machine import FEATURES, Machine, simulate_machine
 from tocsin.reports.picture import draw_detection
-from tocsin.reports.tables import audit_summary, blamed_feature, incident_table, intervals_of
+from tocsin.reports.tables import audit_summary, blamed_feature, incident_table, intervals_of, usual_rate_line
 
-RATE = "1/day"
 # An incident that starts this soon after a fault ends is counted as the end of that fault.
 AFTERMATH = 15
 
@@ -42,10 +41,7 @@ def demo(
         raise typer.BadParameter(f"cannot write to {out}: {error}.", param_hint="--out") from error
     with read_signals(recorded) as signals, progress() as bar:
         task = bar.add_task("detecting", total=signals.rows)
-        done = detect_signals(
-            signals, {"alarm_rate": RATE}, keep=True, progress=lambda count: bar.update(task, advance=count)
-        )
-        (result,) = done
+        (result,) = detect_signals(signals, {}, keep=True, progress=lambda count: bar.update(task, advance=count))
     if result.audit is None:
         say(f"{recorded}: {result.error}")
         raise typer.Exit(Exit.FAILED)
@@ -58,12 +54,12 @@ def demo(
     screen = console()
     names = ", ".join(map(_plain, FEATURES))
     screen.print(f"{len(machine.times)} observations of {names}, every 5 minutes: {recorded}")
-    screen.print(f"alarm rate: {RATE}, or one false incident per {1 / result.audit.promised:.0f} observations\n")
+    screen.print(usual_rate_line([result], "false incident", together=False) + "\n")
     screen.print(_fault_table(machine, result))
     intervals = intervals_of([result])
     screen.print(incident_table(result.incident_list, top=20, many=False, intervals=intervals))
     screen.print(audit_summary([result]))
-    screen.print(f"\nthe same by hand: tocsin detect {recorded} --alarm-rate {RATE} --plot {out / 'machine.png'}")
+    screen.print(f"\nthe same by hand: tocsin detect {recorded} --plot {out / 'machine.png'}")
     for name, file in (("verdicts", "verdicts.csv"), ("incidents", "incidents.csv"), ("picture", "machine.png")):
         screen.print(f"{name}: {out / file}")
 
