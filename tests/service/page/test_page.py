@@ -464,6 +464,7 @@ def test_incidents_that_recur_and_what_their_labels_suppressed(opened, monitor):
     card = page.locator(".card")
     expect(card).to_have_count(1)
     expect(card).to_contain_text("the 12th like this since")
+    expect(card).to_contain_text(", one in 2 h 16 min")
     expect(card.locator(".tags")).to_contain_text("expected, like incident 1")
     card.locator("a.title").click()
     page.get_by_role("link", name="the 12th like this: error · value · above").click()

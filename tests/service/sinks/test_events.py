@@ -13,6 +13,7 @@ from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office, facts
 from tests.service.sinks.test_outbox import Busy, Recorder
+from tocsin_monitor.as_json import time_text
 from tocsin_monitor.config import EventSettings, Settings
 from tocsin_monitor.config.sinks import AlertmanagerSettings, SlackSettings, WebhookSettings
 from tocsin_monitor.engine.events import Events
@@ -124,15 +125,18 @@ def test_why_an_event_ended(plant: Office, reasons: tuple[str, str], told: str, 
 
 
 def test_messages_say_what_recurs_and_what_to_do(plant: Office) -> None:
-    for at in range(3):
+    told = []
+    for at in range(4):
         number = plant.begin(
-            "pump", start=START + at * SECOND, alike="error · value · above", advice="Mark a reference."
+            "pump", start=START + 86_400 * at * SECOND, alike="error · value · above", advice="Mark a reference."
         )
-    with plant.store.reading() as reader:
-        incident, signal = incidents_in(reader, [number])[number]
-    told = alert_of(incident, signal, "", "firing").annotations["description"]
-    assert "It is the 3rd like this since " in told
-    assert "Mark a reference." in told
+        with plant.store.reading() as reader:
+            incident, signal = incidents_in(reader, [number])[number]
+        told.append(alert_of(incident, signal, "", "firing").annotations["description"])
+    since = time_text(START)
+    assert f"It is the 3rd like this since {since}." in told[2]
+    assert f"It is the 4th like this since {since}, one in 24 h." in told[3]
+    assert "Mark a reference." in told[3]
 
 
 def office_due(office: Office, now: int) -> list[OutboxRow]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tocsin.detection import DetectorSettings, Ending, ending_of, ordinal, rarity
+from tocsin.detection import DetectorSettings, Ending, ending_of, length_text, ordinal, rarity
 from tocsin_monitor.as_json import member_json, time_text
 from tocsin_monitor.config import Settings
 from tocsin_monitor.config.kinds import Told
@@ -16,6 +16,8 @@ from tocsin_monitor.store import EventSummary, IncidentRow, LeadRow, Message, Si
 NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence", "range": "TocsinOutOfRange", "limit": "TocsinLimit"}
 #: The number of the incident of a test message: the store counts from 1.
 TEST = 0
+#: From so many alike on, incidents recur, and it is told how often.
+RECURS = 4
 #: The labels that identify an alert; settings must not change them.
 IDENTITY = ("alertname", "incident", "signal")
 
@@ -198,7 +200,10 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
     interval = signal.settings.get("interval")
     rare = rarity(incident.return_period, DetectorSettings(interval=interval).interval_seconds, incident.seen)
     if incident.first_alike is not None:
-        parts.append(f"It is the {ordinal(incident.occurrence)} like this since {time_text(incident.first_alike)}.")
+        between = (incident.start - incident.first_alike) / 1e9 / (incident.occurrence - 1)
+        recurs = f", one in {length_text(between, 1.0)}" if incident.occurrence >= RECURS else ""
+        number = ordinal(incident.occurrence)
+        parts.append(f"It is the {number} like this since {time_text(incident.first_alike)}{recurs}.")
     elif rare:
         parts.append(f"How rare this is: {rare}.")
     if len(incident.contributions) > 1:

@@ -72,13 +72,19 @@ export function whatWasSeen({ explanation, direction, deviation }) {
   return direction ? `${direction} the forecast${by}` : "";
 }
 
+/** From so many alike on, incidents recur, and it is told how often. */
+const RECURS = 4;
+
 /**
  * How rare such evidence is, in words.
  * @param {Incident} incident
  * @param {import("./types.js").Signal | undefined} signal
  */
-export function rarity({ return_period: observations, seen, occurrence, first_alike: first }, signal) {
-  if (first) return `the ${ordinal(occurrence)} like this since ${time(first)}`;
+export function rarity({ return_period: observations, seen, occurrence, first_alike: first, start }, signal) {
+  if (first) {
+    const between = duration((moment(start) - moment(first)) / (occurrence - 1));
+    return `the ${ordinal(occurrence)} like this since ${time(first)}${occurrence < RECURS ? "" : `, one in ${between}`}`;
+  }
   if (!observations || !seen) return null;
   const known = Math.min(observations, seen);
   const length = often(known * paceOf(signal)) || counted(Math.round(known), "observation");
