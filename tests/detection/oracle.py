@@ -795,14 +795,15 @@ class OracleDetector:
         renewed = [level.look_back() for level in self.levels]
         if any(renewed):
             self.past = [
-                self._new_past(length) if view == "level" else past
-                for past, (view, *_, length) in zip(self.past, self.cells, strict=True)
+                self._new_past(length) if view == "level" and renewed[f] else past
+                for past, (view, f, _, length) in zip(self.past, self.cells, strict=True)
             ]
             for c, sizes in self.sizes_of.items():
-                if self.cells[c][0] == "level":
+                if self.cells[c][0] == "level" and renewed[self.cells[c][1]]:
                     sizes.forget()
-            for level in self.relative_levels:
-                level.forget()
+            for f, level in enumerate(self.relative_levels):
+                if renewed[f]:
+                    level.forget()
         for f, value in enumerate(values):
             self._enter_phase(f, value)
         levels = [level.update(value) for level, value in zip(self.levels, values, strict=False)]

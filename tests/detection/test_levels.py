@@ -272,3 +272,14 @@ def test_a_level_takes_64_kilobytes_of_a_feature(features):
         for views in ("error,shape,movement,level", "error,shape,movement")
     )
     assert 64 * 1024 < (with_level - without) / features < 200_000
+
+
+def test_a_season_found_in_one_feature_leaves_what_was_learned_of_the_others():
+    """The level of another feature means what it meant before."""
+    values = np.concatenate([seasonal(1500, seed=3), np.random.default_rng(4).normal(size=(1500, 1))], axis=1)
+    fleet = Fleet(1, **{**SETTINGS, "alarm_rate": 0.001}, views="level", features=["wave", "noise"])
+    fleet.run_arrays(values[:, np.newaxis])
+    assert level_of(fleet).seasonal[0].tolist() == [True, False]
+    columns, window = fleet.pipeline.ranking._columns, fleet.pipeline.ranking.window
+    learned = [window.learned[columns.place[c]] for c in np.flatnonzero(columns.length == 16)]
+    assert learned[0] < 1400 < learned[1]

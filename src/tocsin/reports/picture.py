@@ -201,9 +201,10 @@ def _shade_early(axes: Any, columns: Mapping[str, NDArray[Any]]) -> None:
     for name, colour, first, last in (("warm-up", "0.88", 0, judged), ("estimated", "0.95", judged, own)):
         if first < last and warm.any():
             axes.axvspan(time[first], time[last], color=colour, linewidth=0, zorder=0.4)
-            # Where it is short, its name would lie over the next one.
+            if last - first < 0.06 * time.size:
+                continue  # its name would lie over the next one
             axes.annotate(
-                name if last - first > 0.06 * time.size else "", (axes.convert_xunits(time[first]), 0.93), xycoords=axes.get_xaxis_transform(), xytext=(3, 0),
+                name, (axes.convert_xunits(time[first]), 0.93), xycoords=axes.get_xaxis_transform(), xytext=(3, 0),
                 textcoords="offset points", va="top", fontsize=8, color="0.4",
             )  # fmt: skip
 

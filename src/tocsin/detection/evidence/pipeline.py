@@ -118,7 +118,8 @@ class Pipeline:
     def _forget_renewed(self, session: ViewSession, columns: slice) -> None:
         """Forget what was learned of a view's scores where they mean something else from now on."""
         if session.renewed is not None and np.count_nonzero(session.renewed):
-            self.ranking.forget_scores(np.flatnonzero(session.renewed), columns)
+            for feature in np.flatnonzero(session.renewed.any(axis=0)):
+                self.ranking.forget_scores(np.flatnonzero(session.renewed[:, feature]), columns, int(feature))
             session.renewed[:] = False
 
     def _steps_together(self, rows: Rows) -> int:

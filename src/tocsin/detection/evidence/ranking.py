@@ -229,21 +229,21 @@ class Ranking:
             for view in self.views for stream in view.streams
         )  # fmt: skip
 
-    def forget_scores(self, rows: Rows, columns: slice) -> None:
-        """Forget what was learned of these scores: from now on they mean something else."""
+    def forget_scores(self, rows: Rows, columns: slice, feature: int) -> None:
+        """Forget what was learned of a feature's scores among these: from now on they mean something else."""
         of_scores = self._columns
+        of_feature = np.arange(columns.start, columns.stop)[of_scores.feature[columns] == feature]
         for name, scorer, _ in self._scorers(rows):
-            chosen = (of_scores.length[columns] == 1) == (name == "scorer")
-            if name == "final" or not chosen.any():
+            chosen = of_feature[(of_scores.length[of_feature] == 1) == (name == "scorer")]
+            if name == "final" or not chosen.size:
                 continue
             width = scorer.streams // self.signals
-            streams = (rows[:, np.newaxis] * width + of_scores.place[columns][chosen]).reshape(-1)
+            streams = (rows[:, np.newaxis] * width + of_scores.place[chosen]).reshape(-1)
             new = make_scorers(self.settings, streams.size, streams.size, 1)
             scorer.copy_from(streams, new[name == "window"])
             if name == "window":
                 self._streams.window.waited[streams] = 0
-                levels = of_scores.feature[columns][of_scores.relative_of[columns] >= 0]
-                self._kernels.forget_relative_levels(self._by_feature(rows, levels), self._sizes)
+                self._kernels.forget_relative_levels(rows * self.features + feature, self._sizes)
             else:
                 self._kernels.forget_sizes(streams, self._sizes)
 
@@ -291,10 +291,10 @@ class Ranking:
         """The newest scores of a stream relative to their expected sizes; none while they do not matter."""
         sizes = self._sizes
         kept = min(int(sizes.learned[k]), sizes.relative.shape[1]) if sizes.speaks[k] else 0
-        return sizes.relative[k, :kept].astype(np.float64)
+        return np.asarray(sizes.relative[k, :kept], dtype=np.float64)
 
     def usual_reach(self, rows: Rows, columns: slice) -> Floats:
-        """How far nine of ten of these scores lie from 0 at most, `(N, F, streams + 1)`; infinite while few are learned.
+        """How far nine of ten of these scores lie from 0 at most, `(N, F, streams + 1)`; infinite while few are known.
 
         The last one is that of the first stream, in expected sizes.
         """

@@ -107,7 +107,7 @@ class LevelSession(ViewSession):
         self._kernels, self._side, self._lengths = kernels, side, np.array(lengths)
         self._seasons, self._calendar_periods = seasons, calendar_periods
         self._week = calendar_periods[-1] if calendar_periods else 0
-        self.renewed: Mask = np.zeros(signals, dtype=np.bool_)
+        self.renewed: Mask = np.zeros((signals, features), dtype=np.bool_)
         shape = (signals, features)
         self._memory = kernels.LevelMemory(
             counts=np.zeros(signals, dtype=np.int64),
@@ -203,7 +203,7 @@ class LevelSession(ViewSession):
     def _forget(self, signal: int, f: int) -> None:
         """Forget distances: they mean something else from now on."""
         memory = self._memory
-        self.renewed[signal] = True
+        self.renewed[signal, f] = True
         memory.newest[signal, f], memory.blocks[signal, f], memory.held[signal, f] = np.nan, np.nan, np.nan
 
     def onset(self, signal: int, feature: int, ago: int, calm: int, stretch: int) -> tuple[int, int] | None:

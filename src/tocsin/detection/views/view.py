@@ -102,8 +102,9 @@ class ViewSession(ABC):
         sides of a multiple of that number, so what is used only from the next multiple on does not depend on pieces.
         """
 
-    #: Signals whose scores mean something else from now on, so that earlier ones are no comparison; None if there are
-    #: never any. It changes only with observations whose number is a multiple of `MOST_AT_ONCE`.
+    #: Features of signals, `(N, F)`, whose scores mean something else from now on, so that earlier ones are no
+    #: comparison; None if there are never any. It changes only with observations whose number is a multiple of
+    #: `MOST_AT_ONCE`.
     renewed: Mask | None = None
 
     @property
