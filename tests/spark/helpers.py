@@ -7,7 +7,8 @@ from tocsin.data import signals_from_frame
 from tocsin.detection import Detector, detect_signals
 from tocsin.detection.incidents.incident import incident_columns
 
-QUICK = {"forecaster": "last-value", "views": ["error"]}
+# A rate, because without one that of a history depends on its length, and that of a stream does not.
+QUICK = {"forecaster": "last-value", "views": ["error"], "alarm_rate": 0.001}
 
 
 def make_signals(count, length, seed=0, features=1):

@@ -12,6 +12,11 @@ from tocsin.data import DataError
 from tocsin.forecasting import LastValue
 
 
+def too_short(found):
+    """The notes about signals that are too short to be judged."""
+    return found.problems.where("level = 'note' AND problem = 'too short'")
+
+
 def test_two_hundred_signals_have_the_numbers_of_one_machine(spark):
     frame = make_signals(200, 620)
     shuffled = frame.sample(frac=1, random_state=1)
@@ -33,7 +38,9 @@ def test_several_features_and_the_default_forecaster(spark):
     collected = collect(found.verdicts)
     assert_verdicts(collected, verdicts)
     assert {"value v0", "p v1"} <= set(collected.columns)
-    assert set(collect(found.problems.where("level = 'note' AND problem = 'too short'"))["signal"]) == set(verdicts)
+    assert not len(collect(too_short(found)))
+    short = tocsin.spark.detect(spark.createDataFrame(frame.groupby("id").head(60)))
+    assert set(collect(too_short(short))["signal"]) == set(verdicts)
 
 
 def test_whole_signals_are_not_shuffled(spark):
